@@ -83,7 +83,7 @@ def _with_room(function: Callable[P, R]) -> Callable[P, R]:
 @_with_room
 @_public_kernel()
 def count(
-    statistics: Statistics, x: Any, label: Int[Array, "N"], weight: Float[Array, "*S N"] | None = None
+    statistics: Statistics, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"] | None = None
 ) -> Statistics:
     """Statistics with labelled rows added: counts of levels, and moments of numbers by Chan's rule.
 
@@ -231,7 +231,7 @@ def conjugate_update(family: Any, statistics: Any) -> Any:
 
 
 @_public_kernel(static_argnames="estimate")
-def log_joint(model: NaiveBayes, x: Any, estimate: Estimate = "predictive") -> Float[Array, "N C"]:
+def log_joint(model: NaiveBayes, x: object, estimate: Estimate = "predictive") -> Float[Array, "N C"]:
     """(N, C) log p(class, row) under a reading of the posterior, without base measures that all classes share.
 
     Parameters
@@ -301,7 +301,7 @@ def log_evidence(prior: NaiveBayes, statistics: Statistics) -> Array:
     return prior.derive(statistics).log_evidence(statistics)
 
 
-def _read_rows(x: Any, blocks: tuple[Any, ...], counted: Any = None) -> tuple[Any, ...]:
+def _read_rows(x: object, blocks: tuple[Any, ...], counted: Any = None) -> tuple[Any, ...]:
     """Rows of each block of families or statistics; cells of rows that are not `counted` (N,) are finite or missing.
 
     Raises ValueError if an array has another shape than the blocks take.
@@ -346,7 +346,7 @@ def _require_same_shapes(prior: NaiveBayes, statistics: Statistics) -> None:
 
 @kernel(donate_argnums=0)
 def add_rows(
-    statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: jax.Array
+    statistics: Statistics, x: tuple[object, ...], label: jax.Array, weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
     """Statistics with a block of encoded rows and their base measures (N,) added, and Σ weight.
 
@@ -358,7 +358,7 @@ def add_rows(
 
 @kernel(donate_argnums=0)
 def add_responsibilities(
-    statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
+    statistics: Statistics, x: tuple[object, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
     """Statistics with rows added to every class by `weight` (N, C), and Σ weight; `statistics` is donated."""
     log_base = log_base + kernel_log_base(statistics.blocks, x)
@@ -366,19 +366,19 @@ def add_responsibilities(
 
 
 @kernel(static_argnames="output")
-def score(reading: JointLikelihood, x: tuple[Any, ...], output: Output) -> jax.Array:
+def score(reading: JointLikelihood, x: tuple[object, ...], output: Output) -> jax.Array:
     """`output` of the joint log probabilities (N, C) of one piece of rows."""
     return output(reading.log_joint(x))
 
 
 @kernel
-def terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+def terms(reading: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     """(N, C, T) terms of one piece of rows."""
     return reading.terms(x)
 
 
 @kernel
-def sum_of_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+def sum_of_terms(reading: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     """(N, C, 1) log p(row | class) of one piece of rows, the sum of all terms, as a single term."""
     return reading.log_likelihood(x)[..., None]
 
@@ -402,7 +402,7 @@ def log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
 
 
 @kernel
-def log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
+def log_base(statistics: tuple[Any, ...], x: tuple[object, ...], known: jax.Array) -> jax.Array:
     """(N,) log base measures of one piece of rows: `known` (N,) from the host plus those of the kernels."""
     return xp.asarray(known + kernel_log_base(statistics, x))
 

@@ -103,7 +103,7 @@ class Statistics:
         return type(self)(self.class_count * factor, blocks, self.log_base * factor)
 
     def observe(
-        self, x: tuple[Any, ...], label: Int[Array, "N"], weight: Float[Array, "*S N"], log_base: Any = 0.0
+        self, x: tuple[object, ...], label: Int[Array, "N"], weight: Float[Array, "*S N"], log_base: Any = 0.0
     ) -> Self:
         """Statistics with a block of encoded, labelled rows added.
 
@@ -127,7 +127,7 @@ class Statistics:
         sizes = sum_weightings(xp.ones((weight.shape[-1], 1)), label, weight, n_classes)[..., 0]
         return type(self)(self.class_count + sizes, blocks, total)
 
-    def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
+    def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: float | Array = 0.0) -> Self:
         """Statistics with a piece of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""
         n_rows, n_classes = weight.shape
         if is_host(weight) and all(hasattr(rows, "repeat") for rows in x):
@@ -144,7 +144,7 @@ class Statistics:
         return self.merge(type(self)(class_count, blocks, xp.sum(by_class.log_base)))
 
 
-def kernel_log_base(parts: tuple[Any, ...], x: tuple[Any, ...]) -> Any:
+def kernel_log_base(parts: tuple[Any, ...], x: tuple[object, ...]) -> jax.Array:
     """(N,) sum over blocks of the rows' log base measures, except rows whose base the host computes (`known_base`).
 
     `parts` has for each block a family or statistics, which define the base measure.
@@ -175,7 +175,7 @@ class TermWeights:
 
     @classmethod
     def split(
-        cls, class_bias: Any, weight: np.ndarray, sizes: Sequence[int], exponents: Sequence[Any] | None = None
+        cls, class_bias: Array, weight: np.ndarray, sizes: Sequence[int], exponents: Sequence[Any] | None = None
     ) -> Self:
         """Build from biases (…, C) and weights (…, R) of all terms, one block after the other, with `sizes` terms each.
 
@@ -274,7 +274,7 @@ class NaiveBayes:
 
     @classmethod
     def categorical(
-        cls, n_classes: int, n_levels: int | Sequence[int], alpha: Any = 1.0, class_alpha: Any = 1.0
+        cls, n_classes: int, n_levels: int | Sequence[int], alpha: Any = 1.0, class_alpha: object = 1.0
     ) -> Self:
         """Prior of categorical columns from sizes, without an estimator, for `bayesnb.kernels`.
 
@@ -319,7 +319,7 @@ class NaiveBayes:
         return cls(_class_prior(n_classes, class_alpha), (levels,))
 
     @classmethod
-    def bernoulli(cls, n_classes: int, n_features: int, alpha: Any = 1.0, class_alpha: Any = 1.0) -> Self:
+    def bernoulli(cls, n_classes: int, n_features: int, alpha: object = 1.0, class_alpha: object = 1.0) -> Self:
         """Prior of columns that are absent (0) or present (1), from sizes; see `categorical`.
 
         Parameters
@@ -339,7 +339,7 @@ class NaiveBayes:
         return cls.categorical(n_classes, [2] * _require_sizes("n_features", n_features), alpha, class_alpha)
 
     @classmethod
-    def multinomial(cls, n_classes: int, n_features: int, alpha: Any = 1.0, class_alpha: Any = 1.0) -> Self:
+    def multinomial(cls, n_classes: int, n_features: int, alpha: object = 1.0, class_alpha: object = 1.0) -> Self:
         """Prior of counts that share a total, such as of words, from sizes; see `categorical`.
 
         Parameters
@@ -361,7 +361,7 @@ class NaiveBayes:
         return cls(_class_prior(n_classes, class_alpha), (words,))
 
     @classmethod
-    def gaussian(cls, n_classes: int, n_features: int, prior: Any = "within", class_alpha: Any = 1.0) -> Self:
+    def gaussian(cls, n_classes: int, n_features: int, prior: object = "within", class_alpha: object = 1.0) -> Self:
         """Prior of columns of numbers with normal distributions, from sizes; see `categorical`.
 
         Parameters
@@ -383,7 +383,7 @@ class NaiveBayes:
         return cls._of_numbers(NormalInverseGamma, n_classes, n_features, prior, class_alpha)
 
     @classmethod
-    def poisson(cls, n_classes: int, n_features: int, prior: Any = "pooled", class_alpha: Any = 1.0) -> Self:
+    def poisson(cls, n_classes: int, n_features: int, prior: object = "pooled", class_alpha: object = 1.0) -> Self:
         """Prior of columns of counts with Poisson distributions, from sizes; see `categorical`.
 
         Parameters
@@ -404,7 +404,7 @@ class NaiveBayes:
         return cls._of_numbers(GammaPoisson, n_classes, n_features, prior, class_alpha)
 
     @classmethod
-    def _of_numbers(cls, family: Any, n_classes: int, n_features: int, prior: Any, class_alpha: Any) -> Self:
+    def _of_numbers(cls, family: Any, n_classes: int, n_features: int, prior: Any, class_alpha: object) -> Self:
         """Prior of one block of numbers, whose fields have the shape (C, F)."""
         _require_sizes("n_features", n_features)
         prior = family.empirical.get(prior, prior) if isinstance(prior, str) else prior
@@ -504,7 +504,7 @@ class NaiveBayes:
         log_class = (self.class_prior.mode() if estimate == "map" else self.class_prior.mean()).log_theta[0]
         return self.weighted(xp.asarray(log_class), [read_block(block, estimate) for block in self.blocks])
 
-    def weighted(self, log_class: Any, likelihoods: Sequence[Likelihood]) -> JointLikelihood:
+    def weighted(self, log_class: Array, likelihoods: Sequence[Likelihood]) -> JointLikelihood:
         """Joint likelihood of `log_class`, log π (…, C), and the blocks' likelihoods, with the term weights applied.
 
         Class biases of the weights are added to log π. Without weights both stay as they are.
@@ -523,18 +523,18 @@ class NaiveBayes:
         log_class = self.class_prior.sample(keys[0], n).log_theta[:, 0]
         return JointLikelihood(log_class, tuple(f.sample(k, n) for f, k in zip(self.blocks, keys[1:], strict=True)))
 
-    def log_joint(self, x: tuple[Any, ...], estimate: Estimate = "predictive") -> Float[jax.Array, "N C"]:
+    def log_joint(self, x: tuple[object, ...], estimate: Estimate = "predictive") -> Float[jax.Array, "N C"]:
         """(N, C) log p(class, row) under a reading of the posterior, without base measures.
 
         Where the model has weights the result is the weighted score, which is not a log joint probability.
         """
         return self.read(estimate).log_joint(x)
 
-    def log_base(self, x: tuple[Any, ...]) -> Float[jax.Array, "N"]:
+    def log_base(self, x: tuple[object, ...]) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row: multinomial coefficients and -log x!, the same in all classes."""
         return sum((f.log_base(rows) for f, rows in zip(self.blocks, x, strict=True)), xp.zeros(()))
 
-    def log_predictive(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
+    def log_predictive(self, x: tuple[object, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log posterior predictive p(class, row | D), base measures included."""
         return self.log_joint(x) + self.log_base(x)[..., None]
 
@@ -569,11 +569,11 @@ class JointLikelihood:
     log_class: Any
     likelihoods: tuple[Any, ...]
 
-    def prepare(self, x: tuple[Any, ...]) -> JointLikelihood:
+    def prepare(self, x: tuple[object, ...]) -> JointLikelihood:
         """Return an equal likelihood with tables rearranged for rows encoded like `x`, to score many such blocks."""
         return replace(self, likelihoods=tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True)))
 
-    def log_joint(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
+    def log_joint(self, x: tuple[object, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(class, row), without base measures; -inf of a block or class outweighs +inf."""
         score = xp.zeros(())
         for likelihood, rows in zip(self.likelihoods, x, strict=True):
@@ -586,16 +586,16 @@ class JointLikelihood:
         log_probs += [p.log_likelihood(s) for p, s in zip(self.likelihoods, statistics.blocks, strict=True)]
         return sum((xp.sum(log_prob) for log_prob in log_probs), xp.asarray(statistics.log_base))
 
-    def terms(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C T"]:
+    def terms(self, x: tuple[object, ...]) -> Float[jax.Array, "N C T"]:
         """(N, C, T) terms of log p(row | class), one block after the other."""
         blocks = zip(self.likelihoods, x, strict=True)
         return xp.concatenate([likelihood.terms(rows) for likelihood, rows in blocks], axis=-1)
 
-    def block_log_likelihoods(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C B"]:
+    def block_log_likelihoods(self, x: tuple[object, ...]) -> Float[jax.Array, "N C B"]:
         """(N, C, B) log p(x_b | class) of each block b, without base measures."""
         return xp.stack([p.log_prob(rows) for p, rows in zip(self.likelihoods, x, strict=True)], axis=-1)
 
-    def log_likelihood(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
+    def log_likelihood(self, x: tuple[object, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without base measures; -inf of a block outweighs +inf."""
         return replace(self, log_class=xp.zeros(())).log_joint(x)
 
@@ -621,7 +621,7 @@ def _no_rows(family: Any) -> Any:
     return GroupedCounts(np.zeros(shape), tuple(sizes.tolist()))
 
 
-def _class_prior(n_classes: int, alpha: Any) -> Dirichlet:
+def _class_prior(n_classes: int, alpha: object) -> Dirichlet:
     """Dirichlet prior of the class probabilities with concentrations `alpha`, a scalar or (C,)."""
     _require_sizes("n_classes", n_classes)
     return Dirichlet(_expand("class_alpha", alpha, (1, n_classes)), np.zeros(n_classes, np.int32), 1)
@@ -634,7 +634,7 @@ def _require_sizes(name: str, size: Any) -> Any:
     return size
 
 
-def _expand(name: str, values: Any, shape: tuple[int, int]) -> Any:
+def _expand(name: str, values: Any, shape: tuple[int, int]) -> jax.Array:
     """Array (C, L) of values of a shape that broadcasts to it; ValueError with both shapes if it does not."""
     try:
         return xp.broadcast_to(xp.asarray(values, float), shape) + 0.0

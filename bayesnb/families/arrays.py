@@ -41,12 +41,12 @@ _OF_JAX = jax.Array, type(jax.export.symbolic_shape("n")[0])
 """Types of arguments with which JAX computes: arrays, and lengths that `jax.export` leaves open."""
 
 
-def is_host(*trees: Any) -> bool:
+def is_host(*trees: object) -> bool:
     """Whether no leaf of the arguments is a JAX array, so that NumPy can compute with them."""
     return not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(trees))
 
 
-def _are_host(arguments: Any) -> bool:
+def _are_host(arguments: Iterable[object]) -> bool:
     """`is_host` of the arguments of a function of arrays, which may stand in a list or tuple."""
     for argument in arguments:
         if isinstance(argument, _OF_JAX):
@@ -144,7 +144,7 @@ def jit_of_any_layout(function: Callable[..., Any], **options: Any) -> Callable[
     return call
 
 
-def are_few(*trees: Any) -> bool:
+def are_few(*trees: object) -> bool:
     """Whether the leaves are NumPy's, with at most `FEW` numbers in all."""
     room = FEW
     for leaf in jax.tree.leaves(trees):
@@ -154,14 +154,14 @@ def are_few(*trees: Any) -> bool:
     return room >= 0
 
 
-def cond(predicate: Any, on_true: Callable[..., Any], on_false: Callable[..., Any], *operands: Any) -> Any:
+def cond(predicate: object, on_true: Callable[..., T], on_false: Callable[..., T], *operands: object) -> T:
     """Result of `on_true(*operands)` or of `on_false(*operands)`; both must have the same shapes."""
     if is_host(predicate):
         return (on_true if predicate else on_false)(*operands)
     return jax.lax.cond(predicate, on_true, on_false, *operands)
 
 
-def apply_where(condition: Any, function: Callable[..., Any], otherwise: Any, *operands: Any) -> Any:
+def apply_where(condition: Array, function: Callable[..., Array], otherwise: float | Array, *operands: Array) -> Any:
     """Elementwise `function(*operands)` where `condition` is true, and `otherwise` elsewhere, all of the same shape.
 
     NumPy evaluates the function only where the condition is true; JAX evaluates it everywhere and selects.
@@ -177,7 +177,7 @@ def apply_where(condition: Any, function: Callable[..., Any], otherwise: Any, *o
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Any]:
     """Map over the leading axis of the arguments (`in_axes` None: the same for all), and stack the results."""
 
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: object) -> Any:
         axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
         moving = [arg for arg, axis in zip(args, axes, strict=True) if axis is not None]
         n = np.shape(jax.tree.leaves(moving)[0])[0]
@@ -190,7 +190,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> C
     return mapped
 
 
-def map_leading_axis(function: Callable[[Any], Any], arrays: Any, batch_size: int | None = None) -> Any:
+def map_leading_axis(function: Callable[[Any], Any], arrays: object, batch_size: int | None = None) -> Any:
     """Apply a function to each entry of the arrays' leading axis, and stack the results.
 
     JAX computes `batch_size` entries at a time; None: one.
@@ -200,7 +200,7 @@ def map_leading_axis(function: Callable[[Any], Any], arrays: Any, batch_size: in
     return jax.lax.map(function, arrays, batch_size=batch_size)
 
 
-def map_parts(function: Callable[[Any], Any], arrays: Any, size: int) -> Any:
+def map_parts(function: Callable[[Any], Any], arrays: object, size: int) -> Any:
     """Results of a function of arrays with one leading axis, `size` entries at a time."""
     if not is_host(arrays):
         one_by_one = map_leading_axis(lambda one: function(jax.tree.map(lambda v: v[None], one)), arrays, size)
@@ -221,7 +221,7 @@ def scan(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, arrays: Any, *
     return start, _stack(results, 0)
 
 
-def _entry(tree: Any, i: int) -> Any:
+def _entry(tree: object, i: int) -> Any:
     """Entry i of the leading axis of all leaves."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[i], tree)
 
@@ -231,7 +231,7 @@ def _stack(trees: list[Any], axis: int) -> Any:
     return jax.tree.map(lambda *leaves: xp.stack(leaves, axis), *trees)
 
 
-def gather(table: Any, index: Any) -> jax.Array:
+def gather(table: Array, index: Any) -> jax.Array:
     """Entries of `table` at indices of its first axis, or of its first axes by a tuple.
 
     Past the end of the first axis, in padding, they are those of the last index.
@@ -242,7 +242,7 @@ def gather(table: Any, index: Any) -> jax.Array:
     return jnp.asarray(table).at[index].get(mode="promise_in_bounds")
 
 
-def add_at(array: Any, index: Any, values: Any) -> jax.Array:
+def add_at(array: Array, index: Array, values: Array) -> jax.Array:
     """Copy of `array` with values added at indices of its first axis; indices past the end are dropped."""
     if not is_host(array, index, values):
         return jnp.asarray(array).at[index].add(values, mode="drop")
@@ -251,7 +251,7 @@ def add_at(array: Any, index: Any, values: Any) -> jax.Array:
     return total[:-1]
 
 
-def set_at(array: Any, index: Any, values: Any) -> jax.Array:
+def set_at(array: Array, index: Any, values: float | Array) -> jax.Array:
     """Copy of `array` with values set at indices of its first axis; indices past the end are dropped."""
     if not is_host(array, index, values):
         return jnp.asarray(array).at[index].set(values, mode="drop")
@@ -261,7 +261,7 @@ def set_at(array: Any, index: Any, values: Any) -> jax.Array:
     return changed[:-1]
 
 
-def csr_product(matrix: tuple[Any, Any, Any], shape: tuple[int, int], table: Any) -> jax.Array:
+def csr_product(matrix: tuple[Array, Array, Array], shape: tuple[int, int], table: Array) -> jax.Array:
     """(N, C) product of a sparse `matrix` (data, indices, indptr) in CSR form, `shape` (N, L), and a `table` (L, C)."""
     if is_host(matrix, table):
         return scipy.sparse.csr_array(matrix, shape) @ table
@@ -275,12 +275,12 @@ def csr_product(matrix: tuple[Any, Any, Any], shape: tuple[int, int], table: Any
     return (BCSR((data, indices, indptr), shape=shape) @ padded)[:, : table.shape[1]]
 
 
-def square_limit(values: Any) -> float:
+def square_limit(values: Array) -> float:
     """Limit below which the squares of numbers of the type of `values` do not overflow: 1e147 in float64."""
     return float(np.finfo(values.dtype).max) ** 0.48
 
 
-def sum_rows(rows: Float[Any, "N ..."], index: Integer[Any, "N"], n: int) -> jax.Array:
+def sum_rows(rows: Float[Array, "N ..."], index: Integer[Array, "N"], n: int) -> jax.Array:
     """(n, …) sums of the rows of each index 0 … n - 1, in the order of the rows."""
     if is_host(rows, index):
         shape = np.shape(rows)[1:]
@@ -290,7 +290,7 @@ def sum_rows(rows: Float[Any, "N ..."], index: Integer[Any, "N"], n: int) -> jax
 
 
 def sum_weightings(
-    rows: Any, index: Integer[Any, "N"], weight: Float[Any, "S N"], n: int, width: int = 0
+    rows: Any, index: Integer[Array, "N"], weight: Float[Array, "S N"], n: int, width: int = 0
 ) -> Float[Any, "S n K"]:
     """(S, n, K) sums of `rows` (N, K) of each index 0 … n - 1 under each of S weightings, by products of matrices.
 
@@ -307,12 +307,12 @@ def sum_weightings(
     return sums
 
 
-def zero_with_derivative(x: Any) -> jax.Array:
+def zero_with_derivative(x: Array) -> jax.Array:
     """Zeros of the shape of x that have the derivatives of x, where x is finite."""
     return np.zeros(np.shape(x)) if is_host(x) else jnp.where(jnp.isfinite(x), x - jax.lax.stop_gradient(x), 0.0)
 
 
-def repeat(values: Any, counts: Any, total: int) -> jax.Array:
+def repeat(values: Array, counts: Array, total: int) -> jax.Array:
     """(total,) entries of `values`, each as often as `counts` says; the last one fills up or is cut off."""
     if is_host(values, counts):
         repeated = np.repeat(values, counts)
@@ -320,7 +320,7 @@ def repeat(values: Any, counts: Any, total: int) -> jax.Array:
     return jnp.repeat(values, jnp.asarray(counts), total_repeat_length=total)
 
 
-def logsumexp(x: Any, axis: int | None = None, where: Any = None, keepdims: bool = False) -> jax.Array:
+def logsumexp(x: Array, axis: int | None = None, where: Array | None = None, keepdims: bool = False) -> jax.Array:
     """Compute log Σ exp(x) over an axis, by NumPy unless x is a JAX array; -inf where all entries are."""
     if not is_host(x, where):
         return jax.nn.logsumexp(x, axis=axis, where=where, keepdims=keepdims)
@@ -359,7 +359,7 @@ def segment_max(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int, *,
     return jnp.moveaxis(jax.ops.segment_max(values, index, n, indices_are_sorted=is_sorted), 0, -1)
 
 
-def log_segment_sum(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int) -> jax.Array:
+def log_segment_sum(values: Float[Array, "*C E"], index: Integer[Array, "E"], n: int) -> jax.Array:
     """(…, n) log Σ exp(values) over the entries (…, E) with each index 0 … n - 1, without overflow."""
     top = segment_max(values, index, n)
     return top + xp.log(segment_sum(xp.exp(values - top[..., index]), index, n))
@@ -410,7 +410,7 @@ def _field_text(value: Any) -> str:
     return f"{np.shape(value)} of {least}" if least == greatest else f"{np.shape(value)} from {least} to {greatest}"
 
 
-def _least_and_greatest(value: Any) -> tuple[float, ...] | None:
+def _least_and_greatest(value: object) -> tuple[float, ...] | None:
     """Least and greatest number of an array, NaN skipped; () if there is none; None for other types and tracers."""
     if isinstance(value, jax.core.Tracer) or not isinstance(value, np.ndarray | np.generic | jax.Array):
         return None
@@ -439,7 +439,7 @@ def pytree(cls: type[T]) -> type[T]:
     """
     defined, static_names = vars(cls), []  # type: tuple[Any, list[str]]
 
-    def fix(tree: Any) -> None:
+    def fix(tree: object) -> None:
         """Convert arrays of JAX in static fields to NumPy, unless they are traced."""
         for name in static_names:
             object.__setattr__(tree, name, _to_numpy(getattr(tree, name)))
@@ -455,16 +455,16 @@ def pytree(cls: type[T]) -> type[T]:
     data = tuple(f.name for f in fields(made) if f.name not in static_names)
     keys = tuple(map(jax.tree_util.GetAttrKey, data))
 
-    def flatten(tree: Any) -> tuple[tuple[Any, ...], Static]:
+    def flatten(tree: object) -> tuple[tuple[Any, ...], Static]:
         """Values of the data fields (children), and values of the static fields (auxiliary data)."""
         return tuple(getattr(tree, name) for name in data), Static(tuple(getattr(tree, name) for name in static_names))
 
-    def flatten_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], Static]:
+    def flatten_with_keys(tree: object) -> tuple[tuple[tuple[Any, Any], ...], Static]:
         """Pairs (attribute key, value) of the data fields, and values of the static fields."""
         children, aux = flatten(tree)
         return tuple(zip(keys, children, strict=True)), aux
 
-    def unflatten(aux: Static, children: Iterable[Any]) -> Any:
+    def unflatten(aux: Static, children: Iterable[object]) -> T:
         """Rebuild the dataclass from its static and its data values: the inverse of `flatten`."""
         return made(**dict(zip((*data, *static_names), (*children, *aux.values), strict=True)))
 
@@ -478,7 +478,7 @@ def pytree(cls: type[T]) -> type[T]:
     return made
 
 
-def _to_numpy(value: Any) -> Any:
+def _to_numpy(value: object) -> object:
     """Value of a static field with arrays of JAX, also in a tuple, as NumPy's, unless they are traced."""
     if isinstance(value, tuple):
         return tuple(map(_to_numpy, value))
@@ -490,7 +490,7 @@ class Static:
 
     __slots__ = ("_key", "values")
 
-    def __init__(self, values: tuple[Any, ...]) -> None:
+    def __init__(self, values: tuple[object, ...]) -> None:
         self.values, self._key = values, None
 
     @property
@@ -519,7 +519,7 @@ class Static:
         return cls(_from_json(json.loads(text)))
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     """Hashable equivalent of a value, in which arrays, also in tuples, are their type, shape and bytes."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
@@ -528,7 +528,7 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, tuple) else value
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: object) -> object:
     """Equivalent of a static value in JSON: arrays and tuples are objects."""
     if isinstance(value, np.ndarray):
         return {"dtype": value.dtype.str, "values": value.tolist()}
@@ -542,19 +542,19 @@ def _from_json(value: Any) -> Any:
     return tuple(map(_from_json, value["tuple"])) if isinstance(value, dict) else value
 
 
-def _has_arrays(value: Any) -> bool:
+def _has_arrays(value: object) -> bool:
     """Whether a value of a static field is an array or a tuple of arrays."""
     if isinstance(value, tuple):
         return bool(value) and all(map(_has_arrays, value))
     return isinstance(value, np.ndarray | jax.Array)
 
 
-def _has_layout(node: Any) -> bool:
+def _has_layout(node: object) -> bool:
     """Whether a node of a pytree is an object with arrays in static fields."""
     return any(_has_arrays(getattr(node, name)) for name in getattr(type(node), "_static_fields", ()))
 
 
-def _loosen(tree: Any) -> Any:
+def _loosen(tree: object) -> Any:
     """Copy of a pytree in which arrays in static fields are leaves: objects that have them become `_Loose`."""
 
     def loosen(node: Any) -> Any:
@@ -569,10 +569,10 @@ def _loosen(tree: Any) -> Any:
     return jax.tree.map(loosen, tree, is_leaf=_has_layout)
 
 
-def _fasten(tree: Any) -> Any:
+def _fasten(tree: object) -> Any:
     """Inverse of `_loosen`."""
 
-    def fasten(node: Any) -> Any:
+    def fasten(node: object) -> Any:
         if not isinstance(node, _Loose):
             return node
         return node.cls(**_fasten(node.data), **node.arrays, **dict(node.others))
@@ -585,7 +585,7 @@ def static() -> Any:
     return field(metadata={"static": True})
 
 
-def same_structure(tree: Any, other: Any) -> bool:
+def same_structure(tree: object, other: object) -> bool:
     """Whether two pytrees are of the same classes, with the same static fields."""
     return operator.eq(*map(jax.tree.structure, (tree, other)))
 
@@ -599,7 +599,7 @@ def map_leaves(function: Callable[..., object], tree: Tree, *others: Tree) -> Tr
 class _Loose:
     """Object of a class `cls` whose arrays in static fields are data, as `data` are; `others` are its static fields."""
 
-    data: dict[str, Any]
-    arrays: dict[str, Any]
+    data: dict[str, object]
+    arrays: dict[str, object]
     cls: type = static()
-    others: tuple[tuple[str, Any], ...] = static()
+    others: tuple[tuple[str, object], ...] = static()

@@ -69,7 +69,7 @@ class Averaged(Family):
         return self.dependent.likelihood
 
     @abstractmethod
-    def _to_positions(self, values: Any) -> Any:
+    def _to_positions(self, values: Array) -> Any:
         """Repeat values of the features (…, F) at each position (…, K) of the last axis of the parameters."""
 
     def update(self, statistics: Any) -> Self:
@@ -88,7 +88,7 @@ class Averaged(Family):
         """Prior with both models worth `factor` times as many rows; the odds of dependence stay."""
         return type(self)(self.dependent.scale(factor), self.shared.scale(factor), self.log_odds)
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Return the prior unchanged: the average has no tunable hyperparameters."""
         return self
 
@@ -116,11 +116,11 @@ class Averaged(Family):
         """NaN for all parameters: densities over different numbers of parameters have no common mode."""
         return jax.tree.map(lambda v: xp.full_like(v, xp.nan), self.dependent.mode())
 
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, jax.Array]:
         """NaN (C, K) for each parameter: the average's posterior mean is not linear in the counts."""
         return {name: xp.full_like(v, xp.nan) for name, v in self.variance().items()}
 
-    def components(self) -> list[tuple[Any, Any]]:
+    def components(self) -> list[tuple[jax.Array, Family]]:
         """Pairs (probability (K,), family) of the dependent and of the shared model."""
         share = self.inclusion()
         return [(share, self.dependent), (1.0 - share, self.shared)]
@@ -141,7 +141,7 @@ class Averaged(Family):
         """(N,) log base measure of each row, that of the dependent model."""
         return self.dependent.log_base(x)
 
-    def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
+    def log_odds_of_terms(self, x: object, of: Array, against: Array) -> Cumulants:
         """(N, T) posterior cumulants of γ d, d the log odds of the term in the class `of` (N,) over `against` (N,).
 
         γ ~ Bernoulli(ρ) is whether the feature depends on the class, and d is taken under the dependent model.
@@ -173,15 +173,15 @@ class _OfAllClasses(NamedTuple):
 
     variates: Variates
 
-    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of Gamma(a, 1) variates."""
         return self.variates.log_gamma(a, n, added and _of_all_classes(added))
 
-    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def normal(self, like: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of like) standard normal variates."""
         return self.variates.normal(like, n, added and _of_all_classes(added))
 
-    def log_gamma_ratio(self, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> jax.Array:
+    def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Array, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates, k the `index`."""
         return self.variates.log_gamma_ratio(a, b, n, index, added and _of_all_classes(added))
 
@@ -196,12 +196,12 @@ class AveragedLevels(Averaged):
     """Average of dependent and shared Dirichlet models, for rows with one level per group."""
 
     @property
-    def group(self) -> Any:
+    def group(self) -> np.ndarray:
         """Group of each level, (L,)."""
         return self.dependent.group
 
     @property
-    def concentration(self) -> Any:
+    def concentration(self) -> Array:
         """Concentrations (C, L) of the dependent model."""
         return self.dependent.concentration
 
@@ -266,7 +266,7 @@ class AveragedLevels(Averaged):
         marginals = self.dependent.draw_level_marginals(variates, n, 1.0)
         return map_leading_axis(draw_rows, (score, log_theta, *marginals, counted_in))
 
-    def _to_positions(self, values: Any) -> jax.Array:
+    def _to_positions(self, values: Array) -> Any:
         """Repeat values of the features (…, F) at each of their levels, (…, L)."""
         return xp.asarray(values)[..., self.group]
 
@@ -300,7 +300,7 @@ class AveragedCells(Averaged):
             with_row, terms_with_row = self.dependent.draw_terms(variates, n, x, 1.0)
             gain = self.dependent.predictive().terms(x) - self.shared.predictive().terms(x)
 
-        def draw_rows(draw: tuple[jax.Array, Any, Any, jax.Array | None]) -> jax.Array:
+        def draw_rows(draw: tuple[jax.Array, Array, Array, jax.Array | None]) -> jax.Array:
             """(N, C) log likelihoods of all rows for one draw of the variates."""
             score, drawn, with_row, counted_in = draw
             of_cells = terms(*drawn)
@@ -314,7 +314,7 @@ class AveragedCells(Averaged):
 
         return map_leading_axis(draw_rows, (score, drawn, with_row, counted_in))
 
-    def _to_positions(self, values: Any) -> Any:
+    def _to_positions(self, values: Array) -> Any:
         """Return the values unchanged: a feature of numbers has one position."""
         return values
 
@@ -408,7 +408,7 @@ def _log_proba_and_gain(posterior: Dirichlet | PriorAndCounts, multiplicity: Arr
     return log_proba, gain
 
 
-def _log_average(log_odds: Any, dependent: jax.Array, shared: jax.Array) -> jax.Array:
+def _log_average(log_odds: Array, dependent: jax.Array, shared: jax.Array) -> jax.Array:
     """Compute log[ρ exp(dependent) + (1 - ρ) exp(shared)] elementwise, ρ the sigmoid of `log_odds`."""
     log_odds = xp.asarray(log_odds)
     return xp.logaddexp(log_sigmoid(log_odds) + dependent, log_sigmoid(-log_odds) + shared)
@@ -462,8 +462,8 @@ class Tempered:
     """
 
     likelihood: Any
-    power: Any
-    exponent: Any = None
+    power: Array
+    exponent: Array | None = None
 
     def prepare(self, x: object) -> Tempered:
         """Return an equal likelihood with tables rearranged for rows encoded like `x`."""
@@ -490,7 +490,7 @@ def _for_each_draw(values: Array, n_classes: int) -> Array:
     return values if n_draws == 1 else xp.tile(values, (1, n_draws, *[1] * (values.ndim - 2)))
 
 
-def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N ..."]:
+def length_power(x: object, power: Array, exponent: object) -> Float[jax.Array, "#N ..."]:
     """(N, …) weight power · (t + 1)^(-exponent) of each row x, t its number of draws; (1, …) power without exponent."""
     if exponent is None:
         return xp.asarray(power)[None]
@@ -498,6 +498,6 @@ def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N .
     return power_of_length(rows.length().reshape(-1, *(1,) * xp.ndim(power)), power, exponent)
 
 
-def power_of_length(length: Any, power: Any, exponent: Any) -> Any:
+def power_of_length(length: Array, power: float | Array, exponent: Any) -> Any:
     """(N,) weight power · (t + 1)^(-exponent), given the numbers of draws t `length` (N,); exponent None: power."""
     return power + 0.0 * length if exponent is None else power * (length + 1.0) ** -exponent

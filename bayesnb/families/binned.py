@@ -106,7 +106,7 @@ def sum_covering(bins: BinValues) -> Values:
 
 def sum_covering_pairs(bins: BinValues) -> BinValues:
     """(…, G, G) for each pair of cells, sum of the values (…, G, G) of all bins that contain both."""
-    within: Any = np.tri(bins.shape[-1])
+    within = np.tri(bins.shape[-1])
     sums = within @ bins @ within
     return xp.where(within, sums.swapaxes(-1, -2), sums)
 
@@ -141,7 +141,7 @@ def draw_cuts(log_hazard: BinValues, log_uniform: Float[jax.Array, "n *F G"]) ->
     return xp.moveaxis(scan(step, last, at, reverse=True)[1], 0, -1)
 
 
-def log_sums_of_bins(log_values: Any, cuts: Bool[jax.Array, "... G"]) -> Float[jax.Array, "... G"]:
+def log_sums_of_bins(log_values: jax.Array, cuts: Bool[jax.Array, "... G"]) -> Float[jax.Array, "... G"]:
     """(…, G) log Σ exp of `log_values` (…, G) over the bin of each cell, given whether there are cuts before cells."""
     values, cut = (xp.moveaxis(v, -1, 0) for v in xp.broadcast_arrays(log_values, cuts))
 
@@ -213,7 +213,7 @@ class BinSums(NamedTuple):
         return first, _last_true(lambda k: take_last(self.ending_later, first, k) >= least, cells, n)
 
 
-def take_last(values: jax.Array, row: jax.Array, column: jax.Array) -> jax.Array:
+def take_last(values: jax.Array, row: Array, column: Array) -> jax.Array:
     """(…, K) entries of the matrices `values` (…, G, G) at K rows and columns each, (…, K)."""
     *shape, n = values.shape[:-1]
     matrix = xp.arange(math.prod(shape)).reshape(*shape, 1)
@@ -233,7 +233,7 @@ def _last_true(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int
     return position
 
 
-def log_sums_inside_and_outside(log_values: Any, first: Any, last: Any) -> tuple[jax.Array, jax.Array]:
+def log_sums_inside_and_outside(log_values: jax.Array, first: Array, last: Array) -> tuple[jax.Array, jax.Array]:
     """(…, K) log Σ exp of `log_values` (…, C, G) over cells first … last, and over all other cells, K intervals.
 
     Sums below e⁻⁷⁰⁰ of the largest value are not distinguished.
@@ -328,7 +328,7 @@ class Binned(AveragedTables):
     num_groups: int = static()
     width: int = static()
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Prior with total concentration α₀ = values["a"] in each class and feature; unchanged without "a"."""
         if "a" not in values:
             return self
@@ -339,7 +339,7 @@ class Binned(AveragedTables):
         return "the cuts are not known, and all classes share them. Use MixedNB(numbers='gaussian')."
 
     @property
-    def strength(self) -> Any:
+    def strength(self) -> Array:
         """(C, L) total concentration α₀ of the feature of each cell."""
         return self._sum(self.concentration)
 
@@ -452,7 +452,7 @@ class Binned(AveragedTables):
         size = max(1, _AT_A_TIME // max(1, sums.begun[:, :, 0].size * cells.shape[-1]))
         return map_parts(draw_rows, (log_gamma, extra, uniform, counted_in), size)
 
-    def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
+    def log_odds_of_terms(self, x: object, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
         """(N, T) posterior cumulants of log θ_of - log θ_against of the row's cell of each feature.
 
         `of` and `against` (N,) are class indices; cuts and parameters are averaged over.
@@ -468,7 +468,7 @@ class Binned(AveragedTables):
         first, second, third = xp.moveaxis(of_row, 1, 0)
         return Cumulants(first, second - first**2, third - 3.0 * first * second + 2.0 * first**3)
 
-    def _cells_of(self, rows: CountRows) -> tuple[Any, Any]:
+    def _cells_of(self, rows: CountRows) -> tuple[Array, jax.Array]:
         """(F, K) cells of each feature in which rows lie, and (L,) position of each cell among these.
 
         Cells of no row are padding. All cells are returned if JAX does not know the rows.
@@ -502,19 +502,19 @@ class Binned(AveragedTables):
 
     # -- features side by side -------------------------------------------------------------------
 
-    def _to_features(self, values: Any, fill: float = 0.0) -> Any:
+    def _to_features(self, values: Array, fill: float = 0.0) -> jax.Array:
         """(…, F, G) values of cells (…, L), one row for each feature, filled with `fill` behind its last cell."""
         size = segment_sum(xp.ones((1, len(self.group))), self.group, self.num_groups)[0].astype(int)
         start, cell = xp.cumsum(size) - size, xp.arange(self.width)
         at = start[:, None] + xp.minimum(cell, size[:, None] - 1)
         return xp.where(cell < size[:, None], xp.asarray(values)[..., at], fill)
 
-    def _to_cells(self, values: Any) -> Any:
+    def _to_cells(self, values: Array) -> jax.Array:
         """(…, L) values of cells from (F, …, G), one feature after the other: the inverse of `_to_features`."""
         start = xp.searchsorted(self.group, xp.arange(self.num_groups))
         return xp.moveaxis(values, 0, -2)[..., self.group, xp.arange(len(self.group)) - start[self.group]]
 
-    def _map(self, of: Callable[..., Any], *shared: Any) -> Any:
+    def _map(self, of: Callable[..., object], *shared: Array) -> Any:
         """(F, …) results of `of(cells, *shared)` for the `Cells` of each feature, some features at a time."""
         cells = self._cells()
         size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
@@ -525,7 +525,7 @@ class Binned(AveragedTables):
         alpha, count = (xp.moveaxis(self._to_features(v), -2, 0) for v in (self.concentration, self.count))
         return Cells(alpha, count, self._to_features(self.log_odds, NEVER))
 
-    def _sum(self, values: Any, index: Any = None) -> Any:
+    def _sum(self, values: Array, index: Array | None = None) -> Array:
         """(C, L) sum of `values` (C, L) over the cells with the same index as each cell; default index: the feature."""
         index = self.group if index is None else index
         return segment_sum(values, index, len(index))[:, index]
@@ -557,8 +557,8 @@ class IndependentCuts:
 
     least: ClassVar[dict[str, float]] = {"concentration": 0.0, "cuts": 0.0}
 
-    concentration: Any = 4.0
-    cuts: Any = 1.0
+    concentration: float | Array = 4.0
+    cuts: float | Array = 1.0
 
     def prior(self, n_classes: int, sizes: np.ndarray) -> Binned:
         """`Binned` prior, the same in each of `n_classes` classes, of F features with `sizes` (F,) cells."""
@@ -579,13 +579,13 @@ class Cells(NamedTuple):
 
     alpha: jax.Array
     count: Any
-    log_odds: Any
+    log_odds: jax.Array
 
     def bins(self) -> Bins:
         """Sums over all binnings of the feature, each weighted by its prior times the evidence of all classes' rows."""
         return Bins.from_weights(log_prior(self.log_odds) + self.log_evidence())
 
-    def log_evidence(self) -> Any:
+    def log_evidence(self) -> Array:
         """(…, G, G) log probability of the rows' cells if i … k are a bin, but for factors that all binnings share."""
         total, has_alpha = xp.sum(self.alpha, axis=-1), self.alpha > 0
         if is_host(self.alpha, self.count) and (self.count % 1.0 == 0).all():
@@ -691,6 +691,6 @@ class Cells(NamedTuple):
         return moments.reshape(*moments.shape[:-3], -1, moments.shape[-1])
 
 
-def _log_evidence(alpha: Any, count: Any, total: Any) -> Any:
+def _log_evidence(alpha: Array, count: Array, total: Array) -> Array:
     """Log probability of the cells of `count` rows in a bin with `alpha` of the α `total` of all bins, elementwise."""
     return log_rising(alpha, count) - count * xp.log(xp.divide(alpha, total))

@@ -250,7 +250,7 @@ class ContextTree(AveragedTables, IndependentClasses):
     splits: np.ndarray = static()
 
     @classmethod
-    def from_shapes(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
+    def from_shapes(cls, shapes: Sequence[tuple[int, ...]], alpha: float | Array, log_odds: float = 0.0) -> Self:
         """Prior of features with tables of given shapes: numbers of values of the parents, then of the feature.
 
         `alpha` (C, F) is the concentration of all levels of a feature together, in every context, spread evenly;
@@ -288,7 +288,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         """Upper bound on the number of contexts of all parents, used as the number of groups."""
         return xp.shape(self.concentration)[-1]
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Prior with concentrations multiplied by values["alpha"], 1 by default."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
 
@@ -420,7 +420,7 @@ class ContextTree(AveragedTables, IndependentClasses):
             count = count + segment_sum(levels, xp.where(path < n, n_entries, path), n_entries)
         return count
 
-    def _sum(self, entries: Any) -> Float[jax.Array, "C G"]:
+    def _sum(self, entries: Array) -> Float[jax.Array, "C G"]:
         """(C, G) sums of values of entries (C, E) over the levels of each context."""
         return segment_sum(entries, self._contexts(), len(self.above))
 
@@ -487,16 +487,16 @@ class Betas(NamedTuple):
 class BetaMixture(NamedTuple):
     """Mixture over D contexts of Beta distributions of each θ: log weights, α and α₀, (D, C, L) each."""
 
-    log_weight: Any
+    log_weight: Array
     alpha: Array
     total: Array
 
     @classmethod
-    def from_weights(cls, log_weight: Any, alpha: Any, total: Any) -> Self:
+    def from_weights(cls, log_weight: Array, alpha: Array, total: Array) -> Self:
         """Mixture with log weights (D, C, L) that are normalised over D here."""
         return cls(log_weight - logsumexp(log_weight, axis=0), alpha, total)
 
-    def log_mean(self) -> Float[Any, "C L"]:
+    def log_mean(self) -> Float[jax.Array, "C L"]:
         """(C, L) log E θ of the mixture."""
         log_each = xp.log(self.alpha / self.total)
         return logsumexp(self.log_weight + log_each, axis=0)

@@ -122,7 +122,7 @@ class Dirichlet(IndependentClasses):
         """Prior with all concentrations set to 1."""
         return replace(self, concentration=xp.ones(xp.shape(self.concentration)))
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Prior with concentrations times values["alpha"], and times values["base_measure"] (L,) · size of the group.
 
         A factor that is not in `values` is 1. In place of both, values["total"] (G,) of each group of levels and
@@ -194,7 +194,7 @@ class Dirichlet(IndependentClasses):
         """Improper prior with all concentrations 0, whose posterior mean is the maximum likelihood estimate."""
         return self.scale(0.0)
 
-    def total(self) -> Float[Any, "*C G"]:
+    def total(self) -> Float[jax.Array, "*C G"]:
         """(C, G) total concentration α₀ of each group of levels."""
         return self.sum_groups(self.concentration)
 
@@ -212,7 +212,7 @@ class Dirichlet(IndependentClasses):
         proper: jax.Array = self.sum_groups(xp.asarray(self.concentration) <= 0) == 0
         return self.to_levels(proper)
 
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, jax.Array]:
         """Total concentration α₀ of each level's group, {"theta": (C, L)}."""
         return {"theta": self.to_levels(self.total())}
 
@@ -274,11 +274,11 @@ class Dirichlet(IndependentClasses):
             for n, at in self._levels_by_size()
         ]
 
-    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def to_sites(self, parameters: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """Values (…, C, G, size) of the sites, by group size, that correspond to level probabilities (…, C, L)."""
         return {f"theta_of_{n}": parameters["theta"][..., at] for n, at in self._levels_by_size()}
 
-    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def from_sites(self, values: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """Level probabilities {"theta": (C, L)} from the values of the sites; θ = 1 for the level of a group of one."""
         theta = xp.ones(xp.shape(self.concentration))
         for n, at in self._levels_by_size():
@@ -352,7 +352,7 @@ class Dirichlet(IndependentClasses):
         """Rows x as `CountRows`; an (N, G) array is read as codes of levels, an (N, L) array as counts."""
         return rows_of_levels(x, self.group, self.num_groups)
 
-    def _mean(self) -> Any:
+    def _mean(self) -> jax.Array:
         """(C, L) posterior means α_l/α₀."""
         total = self.to_levels(self.total())
         return xp.where(total == 0, xp.nan, self.concentration / xp.where(total == 0, 1.0, total))
@@ -361,7 +361,7 @@ class Dirichlet(IndependentClasses):
         """Non-negative weights (…, L) divided by their sum over each group."""
         return weight / self.to_levels(self.sum_groups(weight))
 
-    def sum_groups(self, values: Any) -> Any:
+    def sum_groups(self, values: Array) -> jax.Array:
         """(…, G) sums over each group of values (…, L) of the levels."""
         if self.num_groups == 1:
             return xp.sum(values, axis=-1, keepdims=True)
@@ -369,7 +369,7 @@ class Dirichlet(IndependentClasses):
         values = values.astype(xp.asarray(self.concentration).dtype) if values.dtype == bool else values
         return segment_sum(values, self.group, self.num_groups, is_sorted=True)
 
-    def to_levels(self, values: Any) -> Any:
+    def to_levels(self, values: float | Array) -> jax.Array:
         """(…, L) values of groups (…, G), each at all levels of its group."""
         values = xp.asarray(values)
         if self.num_groups == 1:
@@ -380,7 +380,7 @@ class Dirichlet(IndependentClasses):
 def _cumulants(multiplicity: float) -> Term:
     """Term of three cumulants: Σ xᵏ ψₖ₋₁(α + multiplicity · x), k = 1, 2, 3, concatenated on the last axis."""
 
-    def all_three(x: Any, a: jax.Array) -> jax.Array:
+    def all_three(x: float | Array, a: jax.Array) -> jax.Array:
         """xᵏ ψₖ₋₁(a + multiplicity · x) for k = 1, 2, 3, concatenated on the last axis."""
         return xp.concatenate([linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1)
 
@@ -470,7 +470,7 @@ class Known(Prior):
 
     log_prob: Array
 
-    def update(self, statistics: Any) -> Self:
+    def update(self, statistics: LevelCounts) -> Self:
         """Return the known probabilities unchanged."""
         return self
 
@@ -478,11 +478,11 @@ class Known(Prior):
         """Return the known probabilities unchanged, as nothing is estimated."""
         return self
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Return the known probabilities unchanged, as there are no hyperparameters."""
         return self
 
-    def log_evidence(self, statistics: Any) -> jax.Array:
+    def log_evidence(self, statistics: LevelCounts) -> jax.Array:
         """(1,) log probability Σ_c n_c log π_c of the counted labels."""
         seen = statistics.count > 0
         return xp.sum(xp.where(seen, statistics.count * xp.where(seen, self.log_prob, 0.0), 0.0), axis=-1)
@@ -502,7 +502,7 @@ class Known(Prior):
     mode = mean
     penalized_mle = mean
 
-    def log_penalty(self, parameters: Any) -> jax.Array:
+    def log_penalty(self, parameters: object) -> jax.Array:
         """(1, C) zeros: no penalty."""
         return xp.zeros_like(xp.asarray(self.log_prob))
 
@@ -514,7 +514,7 @@ class Known(Prior):
         """Point masses at the known probabilities, as name and arguments in `scipy.stats`."""
         return {"theta": ("uniform", {"loc": xp.exp(self.log_prob), "scale": 0.0})}
 
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, jax.Array]:
         """Infinite weight, {"theta": (1, C)}: no data change the probabilities."""
         return {"theta": xp.full_like(xp.asarray(self.log_prob), xp.inf)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -34,6 +34,7 @@ from bayesnb.families.protocol import (
     Expression,
     Hyperparameter,
     HyperpriorKind,
+    Likelihood,
     Site,
     TermDraws,
     Unit,
@@ -48,14 +49,18 @@ from bayesnb.families.special import log_rising, polygammas
 
 
 @pytree
-class Sums(Additive):
+class Sums(Additive, ABC):
     """Number of cells and their sum, for each class and feature, (C, F) each."""
 
     count: Array
     total: Array
 
+    @abstractmethod
+    def gamma_increments(self) -> tuple[Array, Array]:
+        """Exponents (A, B) of the likelihood λ^A exp(-Bλ) of a rate λ, (C, F) each."""
+
     @classmethod
-    def from_cells(cls, x: Any, weight: Any = 1.0) -> Any:
+    def from_cells(cls, x: Array, weight: Any = 1.0) -> Any:
         """Statistics of single cells x (…, F) as arrays of the shape of x, each cell with weight `weight`."""
         return cls(weight, weight * x)
 
@@ -64,7 +69,7 @@ class Sums(Additive):
 
         A count or sum of which at most 1.4e-14 is left counts as a rounding error.
         """
-        left: Any = self.remove(self.from_cells(cells, weight))
+        left = self.remove(self.from_cells(cells, weight))
         return map_leaves(lambda now, before: now * (now > ROUNDING * before), left, self)
 
     def scales(self) -> np.ndarray:
@@ -90,11 +95,11 @@ class Sums(Additive):
 class Rates(Cellwise):
     """Likelihood of numbers with rates λ plugged in: `rate` (C, F), or draws (n, C, F)."""
 
-    statistics: ClassVar[type[Any]]
+    statistics: ClassVar[type[Sums]]
 
     rate: Array
 
-    def log_likelihood(self, statistics: Any) -> Float[jax.Array, "*C F"]:
+    def log_likelihood(self, statistics: Sums) -> Float[jax.Array, "*C F"]:
         """(C, F) log likelihood A log λ - Bλ of all counted cells, without base measure.
 
         At λ = ∞ the cells have a point mass at 0: +inf if all of them are 0, else -inf.
@@ -118,13 +123,13 @@ class EmpiricalGamma(EmpiricalPrior):
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
 
-    concentration: Any = 1.0
+    concentration: float | Array = 1.0
 
     @abstractmethod
-    def prior(self, concentration: Array, rate: Array) -> Any:
+    def prior(self, concentration: Array, rate: Array) -> RatePrior:
         """Family of rates with concentration a and rate b, (C, F) each."""
 
-    def __call__(self, statistics: Any, together: Any) -> Any:
+    def __call__(self, statistics: Any, together: Any) -> RatePrior:
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         xp = together.total.__array_namespace__()
         more_concentration, more_rate = together.gamma_increments()
@@ -152,7 +157,7 @@ class RatePrior(IndependentCells):
         return replace(self, concentration=self.concentration * factor, rate=self.rate * factor)
 
     @overridable
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Prior with a = values["a"], times values["a_ratio"] if given, and with the mean a/b = values["rate_mean"].
 
         Unchanged without "a". Without "rate_mean" the mean stays.
@@ -200,14 +205,14 @@ class Gamma(RatePrior):
     `gamma_increments()`, and those of single cells by the class method `from_cells(x, weight)`.
     """
 
-    statistics: ClassVar[type[Any]]
-    likelihood: ClassVar[type[Any]]
+    statistics: ClassVar[type[Sums]]
+    likelihood: ClassVar[type[Rates]]
     infinite_rates: ClassVar[bool] = False
     """Whether a rate may be infinite, because all cells may be 0 then."""
     rate_rounding: ClassVar[float] = 0.0
     """Rounding error of b, relative to b, where it is a sum of cells."""
 
-    def update(self, statistics: Any) -> Self:
+    def update(self, statistics: Sums) -> Self:
         """Posterior Gamma(a + A, b + B), A and B the `gamma_increments` of the statistics."""
         more_a, more_b = statistics.gamma_increments()
         return type(self)(self.concentration + more_a, self.rate + more_b)
@@ -218,20 +223,20 @@ class Gamma(RatePrior):
         a, b = xp.where(proper, self.concentration, 1.0), xp.where(proper, self.rate, 1.0)
         return xp.where(proper, gammaln(a) - a * xp.log(b), xp.inf)
 
-    def plug_in_mean(self) -> Any:
+    def plug_in_mean(self) -> Rates:
         """Likelihood at the mean rates a/b; where b = 0 NaN, or infinite if `infinite_rates` and a > 0."""
         a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
         defined = (b > 0) | (a > 0) if self.infinite_rates else b > 0
         rate = xp.where(b > 0, a / xp.where(b > 0, b, 1.0), xp.inf)
         return self.likelihood(xp.where(defined, rate, xp.nan))
 
-    def mode(self) -> Any:
+    def mode(self) -> Rates:
         """Likelihood at the modes (a - 1)/b; NaN where a < 1 (no interior mode) or b = 0."""
         a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
         exists = (a >= 1) & (b > 0)
         return self.likelihood(xp.where(exists, (a - 1.0) / xp.where(exists, b, 1.0), xp.nan))
 
-    def penalized_mle(self) -> Any:
+    def penalized_mle(self) -> Likelihood:
         """Likelihood at the mode of the density of log λ, which exists for every a > 0 and equals the mean a/b."""
         return self.mean()
 
@@ -251,16 +256,16 @@ class Gamma(RatePrior):
         """Sample site λ ~ Gamma(a, b) of all features."""
         return sites_of_numbers(self, rate="Gamma(concentration, rate)")
 
-    def draw(self, variates: Variates, n: int) -> Any:
+    def draw(self, variates: Variates, n: int) -> Rates:
         """Likelihood with n independent draws of the rates, (n, C, F)."""
         return self.likelihood(xp.exp(variates.log_gamma(self.concentration, n, self._added)) / self.rate)
 
-    def _added(self, statistics: Any) -> Float[Any, "*C F"]:
+    def _added(self, statistics: Sums) -> Float[Array, "*C F"]:
         """Increments of a, net of those of b: A - B a/b."""
         more_a, more_b = statistics.gamma_increments()
         return more_a - more_b * (self.concentration / self.rate)
 
-    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+    def with_cell(self, x: jax.Array, multiplicity: float | Array) -> Self:
         """Posterior, one per cell of x (…, F), after that cell was added `multiplicity` times; b is kept positive.
 
         b is at least `rate_rounding` of its value before, and a at least 0, as rounding may leave less after a removal.
@@ -269,7 +274,7 @@ class Gamma(RatePrior):
         rate = xp.maximum(posterior.rate, self.rate_rounding * self.rate)
         return type(self)(xp.maximum(posterior.concentration, 0.0), rate)
 
-    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
+    def log_evidence_of_cell(self, x: jax.Array, weight: float | Array) -> jax.Array:
         """(…, F) log predictive probability of each cell of x counted `weight` times, without base measure.
 
         The value is log Γ(a + A)/Γ(a) - (a + A) log(1 + B/b) - A log b.
@@ -337,7 +342,7 @@ class IntegratedRates(SumOfCells):
 class CountSums(Sums):
     """Number of cells and sum of the counts in them, for each class and feature, (C, F) each."""
 
-    def gamma_increments(self) -> tuple[Any, Any]:
+    def gamma_increments(self) -> tuple[Array, Array]:
         """Exponents (A, B) of the likelihood λ^A exp(-Bλ): sum of the counts Σx, and number of cells n."""
         return self.total, self.count
 
@@ -353,7 +358,7 @@ class CountSums(Sums):
     @staticmethod
     def log_base(x: object) -> jax.Array:
         """(N,) Σ_f (x_f log t - log x_f!), the factor of the Poisson probability that is left out; t the exposure."""
-        cells: Any
+        cells: Array
         seen, cells = observed(x)
         if isinstance(cells, Exposed):
             return sum_cells(seen, cells.counts * xp.log(cells.exposure) - gammaln(cells.counts + 1.0))
@@ -365,7 +370,7 @@ class Totals(CountSums):
     """Number of cells and sum of the counts in them, sufficient for Poisson counts, (C, F) each."""
 
     @classmethod
-    def from_cells(cls, x: Any, weight: Any = 1.0) -> Any:
+    def from_cells(cls, x: Array, weight: Any = 1.0) -> Any:
         """Statistics of single cells x (…, F), each with weight `weight`; `ExposedTotals` of `Exposed` cells."""
         if isinstance(x, Exposed):
             return ExposedTotals(weight, weight * x.counts, weight * x.exposure)
@@ -386,7 +391,7 @@ class ExposedTotals(Totals):
 
     exposure: Array
 
-    def gamma_increments(self) -> tuple[Any, Any]:
+    def gamma_increments(self) -> tuple[Array, Array]:
         """Exponents (A, B) of the likelihood λ^A exp(-Bλ): sums of the counts Σx and of the exposures Σt."""
         return self.total, self.exposure
 
@@ -505,11 +510,11 @@ class GammaPoisson(Gamma):
     of_predictive: ClassVar[Mapping[str, Any]] = {"rate": lambda cell: cell.mean()}
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}
 
-    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
+    def simulate(self, likelihood: Rates, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, F) counts of one row for each of S rates of one class, at the exposures `total`, one or (S,)."""
         return Poisson(likelihood.rate * np.reshape(total, (-1, 1))).simulate(rng)
 
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Array]:
         """Number b of pseudo-observations that the distribution of each rate is worth, {"rate": (C, F)}."""
         return {"rate": self.rate}
 
@@ -525,7 +530,7 @@ class GammaPoisson(Gamma):
 class Durations(Sums):
     """Number of durations and their sum, for each class and feature, (C, F) each."""
 
-    def gamma_increments(self) -> tuple[Any, Any]:
+    def gamma_increments(self) -> tuple[Array, Array]:
         """Exponents (A, B) of the likelihood λ^A exp(-Bλ): number of cells n, and their sum Σx."""
         return self.count, self.total
 
@@ -651,7 +656,7 @@ class GammaExponential(Gamma):
     infinite_rates: ClassVar[bool] = True
     rate_rounding: ClassVar[float] = 4e-16
 
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Array]:
         """Number a of pseudo-observations that the distribution of each rate is worth, {"rate": (C, F)}."""
         return {"rate": self.concentration}
 

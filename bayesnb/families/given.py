@@ -24,7 +24,7 @@ class NoCounts(Additive):
         return self
 
     @staticmethod
-    def log_base(x: Any) -> Float[jax.Array, "N"]:
+    def log_base(x: Array) -> Float[jax.Array, "N"]:
         """(N,) zeros."""
         return xp.zeros(x.shape[0])
 
@@ -38,11 +38,11 @@ class GivenLikelihood(ReadyLikelihood):
         """Likelihood of no parameters."""
         return cls()
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, jax.Array]:
         """Return {}: there are no parameters."""
         return {}
 
-    def log_likelihood(self, statistics: NoCounts) -> Any:
+    def log_likelihood(self, statistics: NoCounts) -> Array:
         """(C, 0) log likelihood of the counted rows, of which there are no counts."""
         return statistics.count
 
@@ -50,7 +50,7 @@ class GivenLikelihood(ReadyLikelihood):
         """(N, C) sums of the terms."""
         return xp.sum(x, axis=-1)
 
-    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
+    def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) terms, the rows themselves."""
         return xp.asarray(x)
 
@@ -75,11 +75,11 @@ class GivenTerms(IndependentClasses):
         """Family of `n_classes` classes."""
         return cls(np.zeros((n_classes, 0)))
 
-    def update(self, statistics: Any) -> Self:
+    def update(self, statistics: NoCounts) -> Self:
         """Return the family unchanged, as there are no parameters to learn."""
         return self
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Return the family unchanged, as there are no hyperparameters."""
         return self
 
@@ -91,11 +91,11 @@ class GivenTerms(IndependentClasses):
         """Return the family unchanged, as nothing is estimated."""
         return self
 
-    def log_evidence(self, statistics: Any) -> Any:
+    def log_evidence(self, statistics: NoCounts) -> Any:
         """(C, 0) log evidence of nothing."""
         return self.parameters
 
-    def proper(self) -> Any:
+    def proper(self) -> jax.Array:
         """(C, 0) of bool."""
         return xp.ones_like(xp.asarray(self.parameters), bool)
 
@@ -129,7 +129,7 @@ class GivenTerms(IndependentClasses):
         total = xp.sum(x, axis=-1)
         return xp.broadcast_to(total, (n, *total.shape))
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) means, which are the sums of the terms, and further cumulants, which are 0."""
         return self.cumulants_of_terms(x).sum()
 

@@ -122,7 +122,7 @@ class Tails(CountSums):
         position = label[:, None] * n_features + xp.arange(n_features)
         position = position * (size + 1) + below.astype(xp.int32)
 
-        def count(offset: int, part: Any) -> jax.Array:
+        def count(offset: int, part: Array) -> jax.Array:
             """(…, C, F, K + 1) weight of the cells at each whole number, of each cell `part`."""
             weights = only(seen, xp.asarray(weight)[..., None] * part)
             flat = weights.reshape(*weights.shape[:-2], -1)
@@ -147,7 +147,7 @@ class Tails(CountSums):
         k = xp.arange(self.tail.shape[-1])
         return xp.einsum("...k,...rk->...r", self.tail, xp.log(xp.asarray(dispersion)[..., None] + k))
 
-    def possible(self) -> Any:
+    def possible(self) -> Array:
         """(C, F) of bool: no field is negative, none is positive where `count` is 0, and the tails sum to the total."""
         falls = xp.all(xp.diff(self.tail, axis=-1, prepend=self.count[..., None], append=0.0) <= 1e-9, axis=-1)
         difference = xp.abs(xp.sum(self.tail, axis=-1) - self.total)
@@ -176,7 +176,7 @@ class TailsWithout:
         """(C, N, F) sum of the counts that are left."""
         return self.sums.total
 
-    def gamma_increments(self) -> tuple[Any, Any]:
+    def gamma_increments(self) -> tuple[Array, Array]:
         """Sum of the counts and number of cells, as those of `CountSums`."""
         return self.total, self.count
 
@@ -223,7 +223,7 @@ class NegativeBinomial(SumOfCells):
         rising = statistics.log_rising(xp.asarray(self.dispersion)[..., None])[..., 0]
         return self._log_prob(statistics.count, statistics.total, rising)
 
-    def _log_prob(self, count: Any, total: Any, rising: Any) -> jax.Array:
+    def _log_prob(self, count: float | Array, total: Array, rising: jax.Array) -> jax.Array:
         """Log probability of `count` cells with sum `total` and Σ log Γ(x + r)/Γ(r) `rising`."""
         rate, r = xp.asarray(self.rate), xp.asarray(self.dispersion)
         return rising + linear(total, log_or_minus_infinity(rate) - xp.log(r + rate)) - count * r * xp.log1p(rate / r)
@@ -260,8 +260,8 @@ class EmpiricalCounts(EmpiricalGamma):
 
     statistics: ClassVar[type] = Tails
 
-    dispersion: Any = None
-    log_weight: Any = None
+    dispersion: Array | None = None
+    log_weight: Array | None = None
 
     def of_unknown_classes(self) -> EmpiricalCounts:
         """Copy of this prior with the weights of dispersions of `BetaNegativeBinomial`, which need no class labels."""
@@ -351,7 +351,7 @@ class BetaNegativeBinomial(RatePrior):
     )
     program = no_nuts("The dispersion", "Or give a dispersion, as NegativeBinomialNB(dispersion=1.0).")
 
-    dispersion: Any = None
+    dispersion: Array | None = None
     log_weight: Any = None
 
     def __post_init__(self) -> None:
@@ -361,7 +361,7 @@ class BetaNegativeBinomial(RatePrior):
             object.__setattr__(self, "log_weight", log_prior + 0.0 * xp.asarray(self.concentration)[..., None])
 
     @property
-    def dispersions(self) -> Any:
+    def dispersions(self) -> Array:
         """Possible dispersions r, (C, F, R), or (R,) if all have the same."""
         return DISPERSIONS if self.dispersion is None else xp.asarray(self.dispersion)
 
@@ -370,7 +370,7 @@ class BetaNegativeBinomial(RatePrior):
         log_weight = self.log_weight
         return log_weight - logsumexp(log_weight, axis=-1, keepdims=True)
 
-    def update(self, statistics: Any) -> Self:
+    def update(self, statistics: Tails | TailsWithout) -> Self:
         """Posterior: a' = a + Σx, b' = b + n, and the log evidence given r is added to the log weight of each r.
 
         Under an improper prior the dispersion of largest likelihood, at the rate Σx/n, has all the weight.
@@ -383,14 +383,14 @@ class BetaNegativeBinomial(RatePrior):
         log_weight = self.log_weight + gain
         return replace(self, concentration=self.concentration + total, rate=self.rate + count, log_weight=log_weight)
 
-    def _profile_log_likelihoods(self, count: Any, total: Any, rising: Any) -> Float[jax.Array, "*C F R"]:
+    def _profile_log_likelihoods(self, count: Array, total: Array, rising: jax.Array) -> Float[jax.Array, "*C F R"]:
         """(…, F, R) log likelihood of counted cells at each r and the rate Σx/n; arguments as of `_log_evidences`."""
         n, x, r = xp.asarray(count)[..., None], xp.asarray(total)[..., None], self.dispersions
         some_n, some_x = xp.where(n > 0, n, 1.0), xp.where(x > 0, x, 1.0)
         log_sum = xp.log(some_n * r + x)
         return rising - x * (log_sum - xp.log(some_x)) - n * r * (log_sum - xp.log(some_n * r))
 
-    def _log_evidences(self, count: Any, total: Any, rising: Any) -> Float[jax.Array, "*C F R"]:
+    def _log_evidences(self, count: float | Array, total: Array, rising: Array) -> Float[jax.Array, "*C F R"]:
         """(…, F, R) log evidence, given each r, of `count` cells with sum `total` and Σ log Γ(x + r)/Γ(r) `rising`.
 
         With A = 1 + b r and rising factorials it is rising + log a^(Σx) + log A^(s) - log (A + l)^(s + Σx), where s and
@@ -405,7 +405,7 @@ class BetaNegativeBinomial(RatePrior):
         of_total, of_prior, of_posterior = log_rising(xp.stack(arguments[:3]), xp.stack(arguments[3:]))
         return rising + of_total + of_prior - of_posterior
 
-    def for_groups(self) -> Any:
+    def for_groups(self) -> BetaNegativeBinomial:
         """Prior whose dispersion of each class and feature, if not known, is sampled for all groups together."""
         if self.dispersions.shape[-1] == 1:
             return self
@@ -414,7 +414,7 @@ class BetaNegativeBinomial(RatePrior):
         sd = self._average((log_r - mean[..., None]) ** 2) ** 0.5
         return CommonDispersion(a, self.rate, xp.ones((*a.shape, 1)), log_mean=mean, log_sd=sd)
 
-    def with_common_weights(self, statistics: Any) -> Self:
+    def with_common_weights(self, statistics: Tails) -> Self:
         """Prior whose weights of dispersions, the same for all classes and features, are estimated by EM.
 
         In each of a few steps the weights are the average of the posterior probabilities in all classes and features,
@@ -462,7 +462,7 @@ class BetaNegativeBinomial(RatePrior):
         at = xp.argmin(xp.abs(self.dispersions - r[..., None]), axis=-1)
         return _take(self.log_prob() + self._log_density(log_odds[..., None]), at)
 
-    def _log_density(self, log_odds: Any) -> Float[jax.Array, "*C F R"]:
+    def _log_density(self, log_odds: Array) -> Float[jax.Array, "*C F R"]:
         """(C, F, R) log density of `log_odds`, log (1 - p)/p, given each r, with p ~ Beta(1 + b r, a)."""
         a, b = xp.asarray(self.concentration)[..., None], self._positive_rate()[..., None]
         successes = 1.0 + b * self.dispersions
@@ -483,11 +483,11 @@ class BetaNegativeBinomial(RatePrior):
             "dispersion": self._average((r - mean[..., None]) ** 2),
         }
 
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Array]:
         """Number b of pseudo-observations that the distribution of each rate is worth; NaN for the dispersion."""
         return {"rate": self.rate, "dispersion": xp.full_like(self.rate, xp.nan)}
 
-    def components(self) -> list[tuple[Any, Any]]:
+    def components(self) -> list[tuple[jax.Array, Self]]:
         """Pairs (probability (C, F), family given r) of the dispersions: the marginals are mixtures of theirs."""
         share, r = xp.exp(self.log_prob()), xp.broadcast_to(self.dispersions, xp.shape(self.log_weight))
         every = list(range(r.shape[-1]))
@@ -513,11 +513,11 @@ class BetaNegativeBinomial(RatePrior):
         drawn = _take(r[None], index)
         return NegativeBinomial(drawn * xp.exp(log_ratio), drawn)
 
-    def _added(self, statistics: Any) -> Float[Any, "*C F"]:
+    def _added(self, statistics: Tails) -> Float[Array, "*C F"]:
         """Increments of a, net of those of b: Σx - n a/b."""
         return statistics.total - statistics.count * (self.concentration / self.rate)
 
-    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+    def with_cell(self, x: jax.Array, multiplicity: float | Array) -> Self:
         """Posterior, one per cell of x (…, F), after that cell was added `multiplicity` times; b is kept positive.
 
         b is at least 4e-16 of its value before, and a at least 0, as rounding may leave less after a removal.
@@ -531,7 +531,7 @@ class BetaNegativeBinomial(RatePrior):
         sign = xp.sign(xp.asarray(multiplicity) * xp.ones(()))[..., None]
         return replace(after, log_weight=self.log_weight + sign * gain)
 
-    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
+    def log_evidence_of_cell(self, x: jax.Array, weight: float | Array) -> jax.Array:
         """(…, F) log predictive probability of each cell of x counted `weight` times, without base measure."""
         rising = xp.asarray(weight)[..., None] * log_rising_of_cells(self.dispersions, x)
         return logsumexp(self.log_prob() + self._log_evidences(weight, weight * x, rising), axis=-1)
@@ -585,7 +585,7 @@ class BetaNegativeBinomial(RatePrior):
             variates.log_gamma(successes, n),
         )
 
-        def terms(log_uniform: Any, failures: Any, of_row: Any, successes: Any) -> jax.Array:
+        def terms(log_uniform: Array, failures: Array, of_row: Array, successes: Array) -> jax.Array:
             """(N, C, F) terms for one draw of the variates; 0 for missing cells."""
             index = _draw_index(log_uniform[:, None], log_prob)
             log_odds = xp.logaddexp(failures[:, None], of_row) - _take(successes[:, None], index)
@@ -595,7 +595,7 @@ class BetaNegativeBinomial(RatePrior):
 
         return drawn, terms
 
-    def _average(self, values: Any) -> Float[jax.Array, "*C F"]:
+    def _average(self, values: Array) -> Float[jax.Array, "*C F"]:
         """(…, F) average of values (…, F, R) over the dispersions, by their probabilities."""
         return xp.sum(xp.exp(self.log_prob()) * values, axis=-1)
 
@@ -613,11 +613,11 @@ class KnownDispersion(BetaNegativeBinomial):
         arguments = {"concentration": self.concentration, "rate": self.rate, "dispersion": self._known()}
         return [Site("rate", "", xp.shape(self.rate)[-1], Expression(_SCALED_BETA_PRIME, arguments))]
 
-    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def to_sites(self, parameters: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """Rates, which are the only site: dispersions are known."""
         return {"rate": parameters["rate"]}
 
-    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def from_sites(self, values: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """Rates, and the known dispersions."""
         return {"rate": values["rate"], "dispersion": self._known()}
 
@@ -676,7 +676,7 @@ class IntegratedDispersions:
     """Predictive likelihood with rates and dispersions integrated out; `table` (K, C, F) has that of counts below K."""
 
     posterior: BetaNegativeBinomial
-    table: Any = None
+    table: Array | None = None
 
     def prepare(self, x: object) -> IntegratedDispersions:
         """Return an equal likelihood with a table of the counts up to the power of two above those of rows `x`."""
@@ -716,14 +716,14 @@ class IntegratedDispersions:
         return xp.moveaxis(posterior.log_evidence_of_cell(x, 1.0), 0, 1)
 
 
-def _by_value(of_cells: Callable[[Any], jax.Array], x: object, weights: Any) -> Float[jax.Array, "N C F ..."]:
+def _by_value(of_cells: Callable[[Any], jax.Array], x: object, weights: Array) -> Float[jax.Array, "N C F ..."]:
     """Results (N, C, F, …) of a function of the cells of x (N, F); 0 for missing cells.
 
     NumPy computes each once for all rows with a count, and JAX those of some rows at a time, by the size of `weights`
     (C, F, R). Cells whose function differs from row to row, as the weights (C, N, F, R) do, are computed one by one.
     """
     seen, cells = observed(x)
-    results: Any = None
+    results: Array | None = None
     if xp.ndim(weights) != 3:
         results = of_cells(cells)
     elif not is_host(cells, weights):
@@ -732,7 +732,7 @@ def _by_value(of_cells: Callable[[Any], jax.Array], x: object, weights: Any) -> 
         results = of_cells(cells)
     else:
         values, index = unique
-        table: Any = of_cells(np.broadcast_to(values[:, None], (len(values), cells.shape[1])))
+        table = of_cells(np.broadcast_to(values[:, None], (len(values), cells.shape[1])))
         index = index.reshape(len(cells), 1, -1, *(1,) * (table.ndim - 3))
         results = np.take_along_axis(table, index, axis=0)
     mask = seen[:, None].reshape(len(cells), 1, cells.shape[1], *(1,) * (results.ndim - 3))

@@ -58,7 +58,7 @@ class Moments:
 
     count: Array
     mean: Any
-    m2: Any
+    m2: Array
 
     def merge(self, other: Self) -> Self:
         """Statistics of both sets of rows: n = n₁ + n₂, δ = x̄₂ - x̄₁, x̄ = x̄₁ + δ n₂/n, M2 = M2₁ + M2₂ + δ² n₁n₂/n."""
@@ -80,7 +80,7 @@ class Moments:
         spread = delta * delta * n * other.count / (self.count + (self.count == 0))
         return type(self)(n, mean, (self.m2 - other.m2 - spread) * some)
 
-    def without(self, cells: Any, weight: Any) -> Moments:
+    def without(self, cells: Array, weight: Array) -> Moments:
         """Moments without one row's `cells` (F,) of `weight` (C, 1) per class; rounding errors are set to 0.
 
         So a feature that is constant in the other rows has M2 = 0.
@@ -98,7 +98,7 @@ class Moments:
         """Moments of the same rows with all weights multiplied by `factor`: n and M2 scale, the mean stays."""
         return type(self)(self.count * factor, self.mean, self.m2 * factor)
 
-    def possible(self) -> Any:
+    def possible(self) -> Array:
         """(C, F) of bool: n and M2 are non-negative, and M2 is at most 1e-100 (residue of decay) where n is 0."""
         return (self.count >= 0) & (self.m2 >= 0) & ((self.count > 0) | (self.m2 < 1e-100))
 
@@ -119,17 +119,17 @@ class Moments:
         size = np.hypot(self.mean, np.sqrt(self.m2 / np.where(self.count > 0, self.count, 1.0)))
         return np.asarray(np.where(self.count > 0, size, 0.0))
 
-    def values(self) -> Any:
+    def values(self) -> jax.Array:
         """(N, F) cells of rows that were each counted as their own class: the means."""
         return self.mean
 
     @classmethod
-    def from_cells(cls, x: Any, weight: Any = 1.0) -> Self:
+    def from_cells(cls, x: Array, weight: Any = 1.0) -> Self:
         """Moments of single cells x (…, F) as arrays of the shape of x, each cell with weight `weight`."""
         return cls(weight, x, xp.zeros_like(x))
 
     @classmethod
-    def from_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
+    def from_moments(cls, count: Array, mean: jax.Array, m2: Array) -> Self:
         """Build statistics (C, F) from count, mean and centred sum of squares."""
         return cls(count, mean, m2)
 
@@ -321,8 +321,8 @@ class EmpiricalNormal(EmpiricalPrior):
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"variance": ("within", "pooled")}
 
     variance: str = static()
-    kappa: Any = 0.1
-    concentration: Any = 1.0
+    kappa: float | Array = 0.1
+    concentration: float | Array = 1.0
 
     def of_unknown_classes(self) -> EmpiricalNormal:
         """Copy of this prior with variance="pooled", which can be derived without class labels."""
@@ -419,7 +419,7 @@ class NormalInverseGamma(IndependentCells):
         """Prior with κ, a and b multiplied by `factor`; loc stays."""
         return type(self)(self.loc, self.kappa * factor, self.concentration * factor, self.rate * factor)
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Prior with the values of "kappa", "a", "loc", and of "rate" (b) or "variance" (b/a) replaced.
 
         A new a alone keeps b/a.
@@ -466,7 +466,7 @@ class NormalInverseGamma(IndependentCells):
         kappa, a, b = (xp.asarray(v) for v in (self.kappa, self.concentration, self.rate))
         return (kappa > 0) & (a > 0) & (b > 0)
 
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Array]:
         """Weight (C, F) of the distribution by parameter: κ rows for μ, and b, half a sum of squares, for σ²."""
         return {"mu": self.kappa, "sigma2": self.rate}
 
@@ -535,12 +535,12 @@ class NormalInverseGamma(IndependentCells):
         z = variates.normal(self.loc, n, self._added_to_mean)
         return Normal(self.loc + xp.sqrt(sigma2 / self.kappa) * z, sigma2)
 
-    def _added_to_precision(self, statistics: Moments) -> Float[Any, "*C F"]:
+    def _added_to_precision(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
         """Increments of a, net of those of b: ½ n - ½ Σ (x - m)² a/b."""
         n, squares = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.loc) ** 2
         return (n - squares * (self.concentration / self.rate)) / 2
 
-    def _added_to_mean(self, statistics: Moments) -> Float[Any, "*C F"]:
+    def _added_to_mean(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
         """Increments of the mean in units of its sd: Σ (x - m) √(a/(bκ))."""
         scale = xp.sqrt(self.concentration / (self.rate * self.kappa))
         return statistics.count * (statistics.mean - self.loc) * scale
@@ -626,7 +626,7 @@ class NormalInverseGamma(IndependentCells):
         scales = 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
         return np.asarray(terms - (after + 0.5) * np.log1p(-square) - scales)
 
-    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+    def with_cell(self, x: jax.Array, multiplicity: float | Array) -> Self:
         """Posterior of one class, one per cell of x (N, F), after adding the cell `multiplicity` times; -1 removes.
 
         b' is at least 4e-16 of b, its rounding error: without an outlier it is the difference of two large numbers.

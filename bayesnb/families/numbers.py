@@ -53,7 +53,7 @@ _IN_CACHE = 2**14
 class Complete:
     """Rows of numbers (N, F) known to have no missing cell, so that kernels need not look for NaN."""
 
-    values: Any
+    values: Array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,8 +66,8 @@ class Complete:
 class Exposed:
     """Rows of counts (N, F), an array or `Complete`, and the exposure (N, 1) of each row, by which rates multiply."""
 
-    counts: Any
-    exposure: Any
+    counts: Array
+    exposure: Array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -129,8 +129,8 @@ def map_each_row(of_row: Callable[[jax.Array], jax.Array], x: object) -> Float[j
 
 
 def sum_by_class(
-    x: object, label: Int[Any, "N"], weight: Float[Any, "*S N"], centre: Float[Any, "C F"]
-) -> tuple[Any, Any, Any]:
+    x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"], centre: Float[Array, "C F"]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Sums (C, F) over the rows of each class of the cells' weight, weighted deviation and weighted squared deviation.
 
     Under S weightings (S, N) the sums are (S, C, F).
@@ -168,7 +168,7 @@ def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int
     size = 2 ** (most.bit_length() - 1)  # as blocks have, which then need no padding
     pieces = -(-n // size)
 
-    def cut(cells: Any) -> jax.Array:
+    def cut(cells: Array) -> jax.Array:
         """(pieces, size, F) cells padded with zeros and split into pieces of rows."""
         return jnp.pad(cells, ((0, pieces * size - n), (0, 0))).reshape(pieces, size, cells.shape[1])
 
@@ -190,15 +190,15 @@ class IndependentCells(IndependentClasses):
     words: ClassVar[Words] = Words()
     location: ClassVar[str] = ""
     """Parameter that says where cells lie, by whose sd parameters are ranked."""
-    empirical: ClassVar[Mapping[str, Any]] = {}
+    empirical: ClassVar[Mapping[str, EmpiricalPrior]] = {}
     """Priors that are derived from the data (`EmpiricalPrior`), by the names that estimators take for them."""
 
     @abstractmethod
-    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+    def with_cell(self, x: jax.Array, multiplicity: float | Array) -> Self:
         """Posterior of one class, one per cell of x (N, F), after adding the cell `multiplicity` times; -1 removes."""
 
     @abstractmethod
-    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> Float[jax.Array, "N F"]:
+    def log_evidence_of_cell(self, x: jax.Array, weight: float | Array) -> Float[jax.Array, "N F"]:
         """(N, F) log predictive probability, for one class, of each cell of x counted `weight` times; without base."""
 
     @abstractmethod
@@ -210,7 +210,7 @@ class IndependentCells(IndependentClasses):
         """Likelihood with parameters plugged in at their posterior means."""
 
     @abstractmethod
-    def predictive_of_cell(self) -> Any:
+    def predictive_of_cell(self) -> Likelihood:
         """Posterior predictive likelihood, with parameters integrated out."""
 
     @abstractmethod
@@ -238,7 +238,7 @@ class IndependentCells(IndependentClasses):
         """Likelihood with parameters integrated out, each row added `multiplicity` (C,) times to the data."""
         return self.predictive_of_cell() if multiplicity is None else OfEachRow(self, multiplicity, "predictive")
 
-    def with_row(self, cells: jax.Array, multiplicity: Any) -> Self:
+    def with_row(self, cells: jax.Array, multiplicity: Array) -> Self:
         """Posteriors (C, N, F), one per row of `cells` (N, F), after adding the row `multiplicity` (C, 1, 1) times."""
         return with_axis_of_rows(self).with_cell(cells, multiplicity)
 
@@ -326,7 +326,7 @@ class Cellwise(ReadyLikelihood, ABC):
 
     @final
     @classmethod
-    def from_parameters(cls, **parameters: Any) -> Self:
+    def from_parameters(cls, **parameters: Array) -> Self:
         """Likelihood with the given parameter arrays, by name."""
         return cls(**parameters)
 
@@ -350,7 +350,7 @@ class SumOfCells(Cellwise):
         return reduce_cells(self, sum_cells, x)
 
 
-def reduce_cells(likelihood: Any, reduce: CellReduction, x: object) -> jax.Array:
+def reduce_cells(likelihood: Cellwise, reduce: CellReduction, x: object) -> jax.Array:
     """(N, C, …) `reduce` of mask and cell log probabilities by class: `sum_cells` gives (N, C), `only` (N, C, F)."""
     seen, x = observed(x)
     # (C, N, F) or (C, 1, F)
@@ -421,7 +421,7 @@ class EmpiricalPrior(ABC):
     def __call__(self, statistics: Any, together: Any) -> Any:
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
 
-    def with_hyperparameters(self: Any, values: Mapping[str, Any]) -> Any:
+    def with_hyperparameters(self: Any, values: Mapping[str, float | Array]) -> Any:
         """Copy with the hyperparameters in `values` that `tunable` names replaced."""
         fields = {field: values[name] for name, field in self.tunable.items() if name in values}
         return replace(self, **fields)
@@ -467,7 +467,7 @@ class PriorByColumn(EmpiricalPrior):
             family = replace(family, **values)
         return family
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> PriorByColumn:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> PriorByColumn:
         """Copy with the hyperparameters in `values` replaced, in given and in derived priors."""
         derived = tuple(prior.with_hyperparameters(values) for prior in self.derived)
         return replace(self, given=self.given.with_hyperparameters(values), derived=derived)
@@ -496,15 +496,15 @@ class Empirical:
     prior: Any
     statistics: Any
 
-    def mean(self, multiplicity: Any) -> OfEachRow:
+    def mean(self, multiplicity: Array) -> OfEachRow:
         """Likelihood at the posterior means, each row added `multiplicity` (C,) <= 0 times to data and prior."""
         return OfEachRow(self, multiplicity, "mean")
 
-    def predictive(self, multiplicity: Any) -> OfEachRow:
+    def predictive(self, multiplicity: Array) -> OfEachRow:
         """Likelihood, parameters integrated out, each row added `multiplicity` (C,) <= 0 times to data and prior."""
         return OfEachRow(self, multiplicity, "predictive")
 
-    def with_row(self, cells: Any, multiplicity: Any) -> Any:
+    def with_row(self, cells: Array, multiplicity: Array) -> Any:
         """Posteriors (C, N, F), one per row of `cells` (N, F), under the prior derived again with that row added."""
         statistics = with_axis_of_rows(self.statistics)
         others = statistics.without(cells, -multiplicity)

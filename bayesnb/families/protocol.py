@@ -20,14 +20,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import reduce, wraps
 from operator import itemgetter
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar, cast, final
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families.arrays import Array, log_ndtr, map_leaves, pytree, xp
+from bayesnb.families.arrays import Array, Tree, log_ndtr, map_leaves, pytree, xp
 
 # == Sources of standard random variates, of which every draw of parameters is a function ==========
 
@@ -46,18 +46,18 @@ class Variates(Protocol):
     (`uncertainty.row_variates`) are made of this part; sources of independent variates do not use it.
     """
 
-    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0.
 
         Of `a`, `added(statistics)` comes from rows; for the rate λ = g/b of numbers less b's increment times a/b.
         """
         ...
 
-    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def normal(self, like: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of like) standard normal variates, to each of which rows have added `added(statistics)`."""
         ...
 
-    def log_gamma_ratio(self, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> jax.Array:
+    def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Array, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates, k the `index`.
 
         b is (…, R), and `index` (n, …); of `a`, `added(statistics)` comes from rows as for `log_gamma`.
@@ -65,15 +65,15 @@ class Variates(Protocol):
         ...
 
 
-def draw_log_uniform(variates: Variates, like: Any, n: int) -> jax.Array:
+def draw_log_uniform(variates: Variates, like: Array, n: int) -> jax.Array:
     """(n, *shape of like) logarithms of uniform variates on (0, 1), computed from normal variates."""
     return log_ndtr(variates.normal(like, n))
 
 
-class RatiosOfGammas:
+class RatiosOfGammas(Variates):
     """Base class of variates: ratios of gamma variates from two requests for gamma variates."""
 
-    def log_gamma_ratio(self: Any, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> jax.Array:
+    def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Array, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates, k the `index`."""
         denominators = self.log_gamma(b, n)
         return self.log_gamma(a, n, added) - xp.take_along_axis(denominators, index[..., None], axis=-1)[..., 0]
@@ -82,15 +82,15 @@ class RatiosOfGammas:
 class Replayer(RatiosOfGammas):
     """Variates that were recorded as (gammas, normals), returned call by call in their order."""
 
-    def __init__(self, drawn: tuple[list[jax.Array], list[jax.Array]]) -> None:
+    def __init__(self, drawn: tuple[Sequence[jax.Array], Sequence[jax.Array]]) -> None:
         """Keep the recorded (gammas, normals), to be returned in this order."""
         self._gammas, self._normals = map(iter, drawn)
 
-    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> jax.Array:
         """Next recorded array of log gamma variates; the arguments are not used."""
         return next(self._gammas)
 
-    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def normal(self, like: Array, n: int, added: Increments | None = None) -> jax.Array:
         """Next recorded array of normal variates; the arguments are not used."""
         return next(self._normals)
 
@@ -102,11 +102,11 @@ class KeyVariates(RatiosOfGammas):
         """Keep the key, to be split at each call."""
         self._key = key
 
-    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
         return jax.random.loggamma(self._next(), jnp.asarray(a), (n, *jnp.shape(a)))
 
-    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def normal(self, like: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of like) standard normal variates."""
         return jax.random.normal(self._next(), (n, *jnp.shape(like)), jnp.asarray(like).dtype)
 
@@ -119,7 +119,7 @@ class KeyVariates(RatiosOfGammas):
 # == Interface of conjugate families: what every family does, and what only some families do =======
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-Distribution = tuple[str, dict[str, Any]]
+Distribution = tuple[str, Mapping[str, float | Array]]
 """Name and arguments of a distribution of `scipy.stats`."""
 
 
@@ -134,7 +134,7 @@ class Expression(NamedTuple):
     """
 
     text: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Array]
 
 
 class Hyperparameter(NamedTuple):
@@ -164,7 +164,7 @@ class Unit(NamedTuple):
     """Origin and size in which a parameter is displayed: (value - origin) / size, comparable between features."""
 
     label: str
-    origin: Any
+    origin: Array
     """(F,)."""
     size: Array
     """(F,)."""
@@ -185,8 +185,8 @@ class Cumulants:
     """First three cumulants (mean, variance, third central moment) of random variables, arrays of one shape."""
 
     mean: Array
-    variance: Any
-    third: Any
+    variance: Array
+    third: Array
 
     def __add__(self, other: Cumulants) -> Cumulants:
         """Cumulants of the sum of two independent variables."""
@@ -264,7 +264,7 @@ class SufficientStatistics(Protocol):
     def rounding(self) -> Self:
         """Largest rounding error below zero to tolerate after `remove`, by field; None for a field of any sign."""
 
-    def possible(self) -> Any:
+    def possible(self) -> Array:
         """(C, K) of bool: whether rows with non-negative weights can produce these statistics."""
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
@@ -278,10 +278,10 @@ class SufficientStatistics(Protocol):
 # -- the core ----------------------------------------------------------------------------------------
 
 
-def lacking(reason: str) -> Callable[..., Any]:
+def lacking(reason: str) -> Callable[..., NoReturn]:
     """Optional method that a family lacks: it raises NotImplementedError with a reason; "{}" is the family's name."""
 
-    def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
         """Raise NotImplementedError."""
         raise NotImplementedError(reason.format(type(self).__name__))
 
@@ -300,18 +300,18 @@ def overridable(method: Method) -> Method:
     return method
 
 
-def reason_for_lack(family: Any, method: str) -> str | None:
+def reason_for_lack(family: object, method: str) -> str | None:
     """Reason why a family does not offer the optional method of this name, in words for users; None if it does."""
     reason: str | None = getattr(getattr(family, method), "reason", None)
     return None if reason is None else reason.format(type(family).__name__)
 
 
-def offers(family: Any, method: str) -> bool:
+def offers(family: object, method: str) -> bool:
     """Whether a family, or statistics, defines the optional method of this name."""
     return hasattr(family, method) and reason_for_lack(family, method) is None
 
 
-def no_em(models: str, advice: str) -> Any:
+def no_em(models: str, advice: str) -> Callable[..., NoReturn]:
     """`lacking` EM in a family that averages over `models`; `advice` is a further sentence."""
     return lacking(
         f"The model averages over {models} with different numbers of parameters, and EM cannot compare their "
@@ -355,7 +355,7 @@ class Prior(ABC):
                 )
 
     @abstractmethod
-    def update(self, statistics: Any) -> Any:
+    def update(self, statistics: Any) -> Self:
         """Posterior of the parameters, a distribution of the same type, given statistics of labelled rows.
 
         Where all arrays of the prior, but for `unread`, and of the statistics have one shape, each entry of the
@@ -367,14 +367,14 @@ class Prior(ABC):
         """(C, K) log marginal likelihood of the counted rows, without base measures; -inf under an improper prior."""
 
     @abstractmethod
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Copy of this prior with the hyperparameters in `values` replaced, named as in `tunable` or a hyperprior.
 
         "alpha" is a factor on the concentrations of levels.
         """
 
     @abstractmethod
-    def proper(self) -> Any:
+    def proper(self) -> Array:
         """Array of bool: whether the distribution of the parameters is proper, at each position of the last axis."""
 
     @abstractmethod
@@ -419,22 +419,22 @@ class Prior(ABC):
         return "these parameters have no distribution that groups share. Leave the columns out of the classifier."
 
     @overridable
-    def for_groups(self) -> Any:
+    def for_groups(self) -> Prior:
         """Prior whose parameters may differ between groups of rows; by default the prior itself."""
         return self
 
     @overridable
-    def unit(self) -> Any:
+    def unit(self) -> Self:
         """Prior with all concentrations 1, to be scaled by `with_hyperparameters`; by default the prior itself."""
         return self
 
     @overridable
-    def components(self) -> list[tuple[Any, Any]]:
+    def components(self) -> Sequence[tuple[float | Array, Prior]]:
         """Pairs (mixture weight, family): the marginal posteriors are mixtures of the `marginals()` of the families."""
         return [(1.0, self)]
 
     @optional
-    def mean(self, multiplicity: Array | None = None) -> Any:
+    def mean(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood with parameters plugged in at their posterior means.
 
         With `multiplicity` (C,) each scored row is first added to the data of each class that many times: -1 leaves it
@@ -442,11 +442,11 @@ class Prior(ABC):
         """
 
     @optional
-    def mode(self) -> Any:
+    def mode(self) -> Likelihood:
         """Plug-in likelihood at the joint posterior mode (MAP); NaN where the density has no mode."""
 
     @optional
-    def improper(self) -> Any:
+    def improper(self) -> Prior:
         """Improper prior under which the posterior mean is the maximum likelihood estimate."""
 
     @optional
@@ -454,7 +454,7 @@ class Prior(ABC):
         """Posterior variances (C, K) of the parameters, by parameter name."""
 
     @optional
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> Mapping[str, Array]:
         """Weight (C, K) of the distribution by parameter: number of pseudo-observations, or pseudo sum of squares."""
 
     @optional
@@ -462,7 +462,7 @@ class Prior(ABC):
         """Marginal posterior of each parameter, by name: name and arguments (C, K) of a `scipy.stats` distribution."""
 
     @optional
-    def penalized_mle(self) -> Any:
+    def penalized_mle(self) -> Likelihood:
         """Plug-in likelihood at the parameters that maximise `log_penalty`: the penalised MLE of a posterior's rows."""
 
     @optional
@@ -559,7 +559,7 @@ class Family(Prior):
         """Posterior predictive distribution of a cell of numbers: name and arguments (C, K) in `scipy.stats`."""
 
     @optional
-    def restrict(self, keep: np.ndarray) -> Any:
+    def restrict(self, keep: np.ndarray) -> Self:
         """Marginal distribution of the parameters at positions `keep` (K,) of bool; others may be appended."""
 
     @optional
@@ -570,7 +570,7 @@ class Family(Prior):
         """
 
     @optional
-    def pad(self, extra: int) -> Any:
+    def pad(self, extra: int) -> Self:
         """Copy with `extra` unused levels in a group to which no row refers, so that models share compiled kernels."""
 
     @optional
@@ -606,7 +606,7 @@ class Family(Prior):
         """NumPyro program: sites of the parameters in order, whose distributions may depend on earlier sites."""
 
     @overridable
-    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def to_sites(self, parameters: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """Values of the sample sites, by parameter name and suffix, that correspond to parameters (…, C, K).
 
         By default each parameter is a site.
@@ -614,7 +614,7 @@ class Family(Prior):
         return dict(parameters)
 
     @overridable
-    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def from_sites(self, values: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """Parameters (C, K) by name from the values (C, …) of the sample sites: the inverse of `to_sites`."""
         return dict(values)
 
@@ -647,7 +647,7 @@ class IndependentClasses(Family):
         """(N, T) posterior cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), class indices (N,) per row."""
         terms = self.cumulants_of_terms(x)
 
-        def pick(label: Any) -> Cumulants:
+        def pick(label: Array) -> Cumulants:
             """(N, T) cumulants of the terms in one class per row, `label` (N,)."""
             index = xp.asarray(label)[:, None, None]
             return map_leaves(lambda cumulant: xp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
@@ -661,7 +661,7 @@ ROUNDING = 64 * 2.2e-16
 """Bound on the rounding error of a difference from a sum, as a fraction of that sum."""
 
 
-def pooled(statistics: Any) -> Any:
+def pooled(statistics: Tree) -> Tree:
     """Merge statistics (C, …) over the classes into statistics (1, …) of all rows."""
     n_classes = jax.tree.leaves(statistics)[0].shape[0]
     classes = [jax.tree.map(itemgetter(slice(c, c + 1)), statistics) for c in range(n_classes)]
@@ -699,7 +699,7 @@ class Additive:
         """Statistics of the same rows with all weights multiplied by `factor`."""
         return map_leaves(lambda field: field * factor, self)
 
-    def possible(self) -> Any:
+    def possible(self) -> Array:
         """(C, K) of bool: no field is negative, and none exceeds 1e-100 (residue of decay) where `count` is 0."""
         fields = jax.tree.leaves(self)
         nonnegative = reduce(operator.and_, (field >= 0 for field in fields))

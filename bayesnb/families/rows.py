@@ -50,7 +50,7 @@ class Term(NamedTuple):
 
     f: Callable[[jax.Array, jax.Array], jax.Array]
     once: Callable[[jax.Array], jax.Array]
-    single: Callable[[jax.Array, jax.Array, Any], jax.Array]
+    single: Callable[[jax.Array, jax.Array, Array], jax.Array]
     unseen: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
@@ -67,7 +67,7 @@ class Contrast(NamedTuple):
         return self.term.single(xp.asarray(self.level).T, xp.asarray(self.total).T, self.group).T
 
 
-def log_or_minus_infinity(x: Any) -> jax.Array:
+def log_or_minus_infinity(x: Array) -> jax.Array:
     """Compute log x elementwise, -inf at 0, where the derivative is 0 so that it does not spoil those of others."""
     x = xp.asarray(x)
     return xp.where(x == 0, -xp.inf, xp.log(xp.where(x == 0, 1.0, x)))
@@ -78,7 +78,7 @@ def linear(x: Array | float, table: Array) -> jax.Array:
     return xp.multiply(x, xp.where((x == 0) & ~xp.isfinite(table), 0.0, table))
 
 
-def rising(multiplicity: Any) -> Term:
+def rising(multiplicity: Array | None) -> Term:
     """`Term` log Γ(a + x)/Γ(a), the Dirichlet-multinomial predictive; `multiplicity` None: at a as it is.
 
     With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0).
@@ -86,7 +86,7 @@ def rising(multiplicity: Any) -> Term:
     return _log_probability_term(multiplicity, log_rising)
 
 
-def plugged_in(multiplicity: Any) -> Term:
+def plugged_in(multiplicity: Array | None) -> Term:
     """`Term` x log a, the plug-in likelihood at the posterior mean; `multiplicity` None: at a as it is.
 
     With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0).
@@ -116,7 +116,7 @@ def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any])
     )
 
 
-def with_counts(alpha: Any, count: Any, multiplicity: Any) -> Any:
+def with_counts(alpha: Array, count: Array, multiplicity: float | Array) -> Any:
     """Compute α + max(n + multiplicity, 0): a small α would be lost in α + n, and rounding may leave counts below 0."""
     return alpha + xp.maximum(count + multiplicity, 0.0)
 
@@ -396,7 +396,7 @@ class Multinomial:
     log_theta: Array
 
     @classmethod
-    def from_parameters(cls, theta: Any) -> Self:
+    def from_parameters(cls, theta: Array) -> Self:
         """Likelihood with level probabilities `theta` (…, C, L)."""
         return cls(xp.log(theta))
 
@@ -488,7 +488,7 @@ class Ratio:
         return Contrast(self.term(self.multiplicity), self.concentration, self.total, self.group)
 
 
-def _raise_groups(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabulated | None:
+def _raise_groups(x: Any, table: Callable[[], object], weight: jax.Array) -> Tabulated | None:
     """Likelihood with each group's log probabilities times `weight` (G,) if rows have one draw per group, else None."""
     return Tabulated(x.layout(x.weigh(xp.asarray(table()), weight)), None, None) if hasattr(x, "weigh") else None
 
@@ -588,7 +588,7 @@ class OneHot(OneDrawEach):
             return count + sum_weightings(self._indicators(width), label, weight, n_classes, width)
         return _add_rows(count, self._flat_level(count.size), label, weight)
 
-    def _indicators(self, n_levels: int) -> Any:
+    def _indicators(self, n_levels: int) -> Array | tuple[Array, Array, Array]:
         """(N, L) indicators of the levels of each row; of NumPy rows in CSR form if few of many levels are present."""
         level = self._flat_level(n_levels)
         (n, groups), is_level = level.shape, level < n_levels
@@ -948,7 +948,7 @@ class Presence(OneDrawEach):
         return xp.zeros(self.indptr.shape[0] - 1)
 
 
-def _sparse_product(data: Any, index: Any, indptr: Any, table: Array) -> jax.Array:
+def _sparse_product(data: float | Array, index: Array, indptr: Array, table: Array) -> jax.Array:
     """(N, C) product of the sparse matrix (data, index, indptr) in CSR form with a dense `table` (L, C)."""
     shape = indptr.shape[0] - 1, table.shape[0]
     return csr_product((xp.broadcast_to(xp.asarray(data, table.dtype), index.shape), index, indptr), shape, table)

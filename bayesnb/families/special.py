@@ -35,7 +35,7 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
     return (_log_rising if is_host(a, x) else _differentiable_log_rising)(a, x)
 
 
-def _log_rising(a: Any, x: Any) -> Any:
+def _log_rising(a: Array, x: Array) -> jax.Array:
     """Elementwise `log_rising` of arrays of the same shape."""
     some, proper, large = x != 0, a > 0, a >= _LARGE
     value = apply_where(some & ~proper, _without_prior, 0.0, a, x)
@@ -46,23 +46,23 @@ def _log_rising(a: Any, x: Any) -> Any:
 _differentiable_log_rising = jax.custom_jvp(_log_rising)
 
 
-def _without_prior(a: Any, x: Any) -> Any:
+def _without_prior(a: Array, x: Array) -> jax.Array:
     """Elementwise limit of log Γ(a + x) - log Γ(a) for a = 0 and x > 0, -inf; NaN for other arguments."""
     return xp.where((a == 0) & (x > 0), -xp.inf, xp.nan)
 
 
-def _by_log_gamma(a: Any, x: Any) -> Any:
+def _by_log_gamma(a: Array, x: Array) -> jax.Array:
     """Elementwise log Γ(a + x) - log Γ(a) for 0 < a < 16."""
     return gammaln(a + x) - gammaln(a)
 
 
-def _by_series(a: Any, x: Any) -> Any:
+def _by_series(a: jax.Array, x: jax.Array) -> jax.Array:
     """Elementwise log Γ(a + x) - log Γ(a) for a >= 16, by Stirling's series."""
     return (a - 0.5) * xp.log1p(x / a) + x * (xp.log(a + x) - 1.0) + _stirling(a + x) - _stirling(a)
 
 
 @partial(_differentiable_log_rising.defjvp, symbolic_zeros=True)
-def _log_rising_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array, Any]:
+def _log_rising_jvp(primals: tuple[jax.Array, jax.Array], tangents: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
     """Value and directional derivative of `log_rising`, by ∂a = ψ(a + x) - ψ(a) and ∂x = ψ(a + x)."""
     (a, x), (da, dx) = primals, tangents
     proper, positive = a > 0, jnp.where(a > 0, a, 1.0)
@@ -111,7 +111,7 @@ def polygammas(x: Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     )
 
 
-def _stirling(z: Any) -> Any:
+def _stirling(z: jax.Array) -> jax.Array:
     """Compute δ(z) = log Γ(z) - [(z - ½) log z - z + ½ log 2π], accurate to 1e-16 for z >= 16."""
     r = 1.0 / (z * z)
     return (
@@ -131,15 +131,15 @@ class Histogram:
     those of a group's sum of shares, its number of levels, and its total.
     """
 
-    share: Any
+    share: Array
     count: Array
-    times: Any
+    times: Array
     size: Array
     total: Array
-    groups: Any
+    groups: Array
 
     @classmethod
-    def from_counts(cls, count: Any, group: np.ndarray, num_groups: int, share: Any = 1.0) -> Histogram:
+    def from_counts(cls, count: Array, group: np.ndarray, num_groups: int, share: float | Array = 1.0) -> Histogram:
         """Histogram of counts (C, L) of levels in groups, with concentrations α times `share`."""
         count, share = np.asarray(count), np.broadcast_to(share, np.shape(count))
         of_groups = (np.stack([np.bincount(group, row, num_groups) for row in values]) for values in (share, count))
@@ -161,7 +161,7 @@ class Symmetric:
 
     alpha: Array
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Copy with α multiplied by values["alpha"], 1 by default."""
         return type(self)(self.alpha * values.get("alpha", 1.0))
 

@@ -49,7 +49,7 @@ from bayesnb.families.arrays import (
     xp,
 )
 from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
-from bayesnb.families.protocol import Family, ReadyLikelihood, Variates, draw_log_uniform, lacking, no_nuts
+from bayesnb.families.protocol import Family, Likelihood, ReadyLikelihood, Variates, draw_log_uniform, lacking, no_nuts
 from bayesnb.families.rows import (
     Contrast,
     CountRows,
@@ -93,7 +93,7 @@ class AveragedStructures(Family):
         """(N,) log multinomial coefficient of each row."""
         return self.rows(x).log_base()
 
-    def with_fields(self: Any, concentration: Any, count: Any) -> Any:
+    def with_fields(self: Any, concentration: Array, count: Array) -> Any:
         """Copy with other concentrations and counts, (C, L) each."""
         return replace(self, concentration=concentration, count=count)
 
@@ -109,7 +109,7 @@ class AveragedStructures(Family):
 class AveragedTables(AveragedStructures):
     """Average over structures whose predictive is one table of levels: a row has one level in each group."""
 
-    def predictive(self, multiplicity: Array | None = None) -> Multinomial:
+    def predictive(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood with parameters integrated out, equal to `mean` because a row has one level per feature.
 
         With `multiplicity` (C,) each row is first added to each class's data that many times.
@@ -124,7 +124,7 @@ class AveragedTables(AveragedStructures):
         """Number of free parameters of the finest structure, with a probability for every level in full tables."""
         return n_free_levels(self)
 
-    def pseudo_count(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, jax.Array]:
         """NaN for each level, {"theta": (C, L)}: the posterior mean is not linear in the counts."""
         return {"theta": xp.full(xp.shape(self.concentration), xp.nan)}
 
@@ -230,14 +230,14 @@ class NetworkCells(CountRows):
     code: Array
     network: Network = static()
 
-    def layout(self, table: Array) -> tuple[Any, jax.Array]:
+    def layout(self, table: Array) -> tuple[Array, jax.Array]:
         """Return the two tables that `dot` reads: log probabilities (C, L) in the layout of `OneHot`, and their exp.
 
         The first is for observed cells, the second (C, L) for sums over missing cells.
         """
         return self.observed.layout(table), xp.exp(table)
 
-    def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:
+    def dot(self, tables: tuple[Array, jax.Array]) -> jax.Array:
         """(N, C) log p(row | class): table entries of observed cells, plus log sums over the missing cells."""
         of_observed, theta = tables
         score = self.observed.dot(of_observed)
@@ -446,7 +446,7 @@ def pair_index(n: int) -> Int[np.ndarray, "n n"]:
 def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
     """Log Σ over all spanning trees of the product of edge weights, given symmetric log weights (n, n, *batch)."""
 
-    def without(state: tuple[Any, Any], k: Any) -> tuple[tuple[Any, Any], None]:
+    def without(state: tuple[jax.Array, jax.Array], k: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
         """Eliminate vertex k from the weights, and add the log of its factor Σ_m w_km to the total."""
         w, factor, _ = eliminate(state[0], k)
         return (w, state[1] + factor), None
@@ -619,7 +619,7 @@ class TreeAveraged(AveragedStructures):
         """Number of features plus number of pairs of features."""
         return self.n_features * (self.n_features + 1) // 2
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Prior with concentrations multiplied by values["alpha"], 1 by default."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
 
@@ -731,7 +731,7 @@ class TreeAveraged(AveragedStructures):
             of_cells = tuple(xp.split(rows.dot_terms(tables), 3, axis=1))
             index = xp.where(xp.any(counted_in, axis=1), xp.argmax(counted_in, axis=1), n_classes)
 
-            def of_row(row: tuple[Any, ...]) -> jax.Array:
+            def of_row(row: tuple[Array, ...]) -> jax.Array:
                 """(C,) log likelihood of one row, under a tree drawn given the row."""
                 cells, gains, seen, index = row
                 added = gains[index]
@@ -750,7 +750,7 @@ class TreeAveraged(AveragedStructures):
 
     # -- features and pairs ----------------------------------------------------------------------
 
-    def _is_pair(self) -> Any:
+    def _is_pair(self) -> Array:
         """(K,) of bool: whether the position belongs to a pair of features."""
         return self.group >= self.n_features
 
