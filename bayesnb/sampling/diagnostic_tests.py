@@ -338,7 +338,7 @@ class DiagnosticTests(_CountedTable):
         table = pd.DataFrame({"probability": proba.mean(axis=0), "lower": lower, "upper": upper})
         return table.iloc[index].set_axis(frame.index)
 
-    def prior_sensitivity(self, priors: Mapping[Hashable, Any], progress: bool = True) -> pd.DataFrame:
+    def prior_sensitivity(self, priors: Mapping[Hashable, object], progress: bool = True) -> pd.DataFrame:
         """Fit the same table under other priors, and compare the estimates.
 
         Parameters
@@ -395,8 +395,8 @@ class DiagnosticTests(_CountedTable):
 
 
 def diagnostic_tests(
-    table: Any,
-    populations: Any = None,
+    table: object,
+    populations: object = None,
     prior: Mapping[str, object] | None = None,
     draws: int = 1000,
     chains: int = 4,

@@ -218,13 +218,13 @@ def _draw(prior: NaiveBayes, statistics: Statistics, rng: np.random.Generator) -
 
 
 @kernel
-def _log_likelihood(likelihoods: tuple[Any, ...], x: tuple[Any, ...]) -> jax.Array:
+def _log_likelihood(likelihoods: tuple[Any, ...], x: tuple[object, ...]) -> jax.Array:
     """(n, chains · K) log p(row | class, θ) of encoded rows, without base measures."""
     return JointLikelihood(0.0, likelihoods).prepare(x).log_likelihood(x)
 
 
 @kernel(donate_argnums=0)
-def _add_counts(total: Statistics, x: tuple[Any, ...], weight: jax.Array) -> Statistics:
+def _add_counts(total: Statistics, x: tuple[object, ...], weight: jax.Array) -> Statistics:
     """Statistics with rows x added to every class by `weight` (n, chains · K); `total` is donated."""
     return total.observe_responsibilities(x, weight)
 

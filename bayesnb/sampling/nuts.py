@@ -442,7 +442,7 @@ def _run_for_weights(
 def _sample(
     program: Any,
     start: Any,
-    inverse_mass_matrix: Any = None,
+    inverse_mass_matrix: object = None,
     *,
     warmup: int,
     if_diverging: str = _LESS_WIDE,

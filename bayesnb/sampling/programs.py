@@ -31,7 +31,7 @@ from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.families import LevelCounts, offers
-from bayesnb.families.arrays import Static
+from bayesnb.families.arrays import Array, Static
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.families.rows import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
@@ -70,14 +70,14 @@ class NumpyroProgram:
     constants: Static
 
     @classmethod
-    def from_data(cls, model: Callable[..., None], *data: Any) -> tuple[NumpyroProgram, list[np.ndarray]]:
+    def from_data(cls, model: Callable[..., None], *data: object) -> tuple[NumpyroProgram, list[np.ndarray]]:
         """Return the program `model(*data)`, and the floating-point arrays that are its argument."""
         leaves, structure = jax.tree.flatten(data)
         is_number = [np.asarray(leaf).dtype.kind == "f" for leaf in leaves]
         constants = Static(tuple(None if number else leaf for leaf, number in zip(leaves, is_number, strict=True)))
         return cls(model, structure, constants), list(map(np.asarray, compress(leaves, is_number)))
 
-    def __call__(self, arrays: list[Any]) -> None:
+    def __call__(self, arrays: list[Array]) -> None:
         """Run the program with the given floating-point arrays."""
         given = iter(arrays)
         leaves = [next(given) if constant is None else constant for constant in self.constants.values]
@@ -102,7 +102,7 @@ with an array for each site NumPyro's transitions take a third longer to compile
 @float64
 def run_chains(
     program: tuple[NumpyroProgram, list[np.ndarray]],
-    start: Mapping[str, Any],
+    start: Mapping[str, float | Array],
     inverse_mass_matrix: Any,
     options: Options,
     draws: int,
@@ -162,7 +162,7 @@ def run_chains(
     return samples, {name: transitions[name] for name in _FIELDS} | {"lp": -transitions["lp"]}
 
 
-def _by_site(position: Any, shapes: Shapes) -> dict[str, jax.Array]:
+def _by_site(position: Array, shapes: Shapes) -> dict[str, jax.Array]:
     """Split vectors (…, D) into the unconstrained values of each site."""
     ends = np.cumsum([math.prod(shape) for _, shape in shapes])
     parts = jnp.split(position, ends[:-1], axis=-1)
@@ -170,10 +170,10 @@ def _by_site(position: Any, shapes: Shapes) -> dict[str, jax.Array]:
     return {site: part.reshape(leading + shape) for part, (site, shape) in zip(parts, shapes, strict=True)}
 
 
-def _sampler(arrays: list[Any], program: NumpyroProgram, options: Options, shapes: Shapes) -> tuple[Any, Any]:
+def _sampler(arrays: list[Array], program: NumpyroProgram, options: Options, shapes: Shapes) -> tuple[Any, Any]:
     """Functions of NumPyro's sampler: (position, key, inverse mass matrix) to a state, and a state to the next one."""
 
-    def potential(arrays: list[Any]) -> Callable[[jax.Array], jax.Array]:
+    def potential(arrays: list[Array]) -> Callable[[jax.Array], jax.Array]:
         return lambda position: potential_energy(program, (arrays,), {}, _by_site(position, shapes))
 
     init_kernel, sample_kernel = hmc.hmc(potential_fn_gen=potential, algo="NUTS")
@@ -270,7 +270,7 @@ class Fixed:
         for family in self.prior.blocks:
             family.program()  # raises the reason if there is none
         mode = self.prior.update(statistics).penalized_mle()
-        values: dict[str, Any] = {CLASS_PROB: np.exp(mode.log_class)}
+        values: dict[str, float | Array] = {CLASS_PROB: np.exp(mode.log_class)}
         for likelihood, names in zip(mode.likelihoods, self.sites, strict=True):
             values |= {names[name]: value for name, value in likelihood.parameters().items()}
         return to_site_values(self.prior, values, self.sites)
@@ -332,7 +332,7 @@ def sample_all_parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, l
 def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     """Sample the parameters of one block, (C, K) each, at the given NumPyro sites; return the plug-in likelihood."""
     n_classes = jax.tree.leaves(family)[0].shape[0]
-    values: dict[str, Any] = {}
+    values: dict[str, Array] = {}
     for site in family.program():
         name = f"{sites[site.parameter]}{site.suffix}"
         with numpyro.plate("classes", n_classes, dim=-2), numpyro.plate(f"{name}_plate", site.size):
@@ -343,7 +343,7 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     return family.likelihood.from_parameters(**parameters)
 
 
-def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:
+def to_site_values(model: NaiveBayes, drawn: Mapping[str, float | Array], sites: Sites) -> dict[str, Any]:
     """Convert draws by `posterior_draws`, with or without a leading axis, to values of the programs' NumPyro sites."""
     site_values = dict(drawn)
     for family, names in zip(model.blocks, sites, strict=True):
@@ -508,7 +508,7 @@ class Hierarchy:
         return family, statistics, np.arange(statistics.count.shape[-1]) < keep.sum()
 
 
-def _collapsed(prior: NaiveBayes, alpha: Any, condensed: Statistics, kind: HyperpriorKind, sites: Sites) -> None:
+def _collapsed(prior: NaiveBayes, alpha: Array, condensed: Statistics, kind: HyperpriorKind, sites: Sites) -> None:
     """NumPyro program `Hierarchy.collapsed`."""
     Hierarchy(prior, kind, alpha, sites).collapsed(condensed)
 
@@ -597,7 +597,7 @@ class WeightsGiven:
         """Values of the sites at the optimum, and Laplace's covariance there as an inverse mass matrix."""
         prior = WeightPrior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
         theta = find_parameters(self.terms, prior)
-        start: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
+        start: dict[str, float | Array] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
         start |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
         if self._free.any():
             start[_DEVIATION] = theta[prior.temperatures.stop :][self._free]

@@ -13,7 +13,7 @@ import linecache
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -114,11 +114,11 @@ class _Block(NamedTuple):
     n_rows: float
 
     @property
-    def names(self) -> list[Any]:
+    def names(self) -> list[Hashable]:
         """Names of the columns; positions of columns without names."""
         return [to_python(name) for name in self.columns.names]
 
-    def dims(self, axes: Mapping[Any, Sequence[str]]) -> dict[str, list[str]]:
+    def dims(self, axes: Mapping[object, Sequence[str]]) -> dict[str, list[str]]:
         """Dimensions of the sites of the columns, and of their parameters, which have `axes` in each class."""
         dims = {f"{name}": [ROW] for name in self.names} | {s: [] for name, s in self.shared.items() if name == "alpha"}
         for name, axis in axes.items():
@@ -230,7 +230,7 @@ class NumpyroModel:
     {'label': array([1]), '0': array([1])}
     """
 
-    def __init__(self, source: Source, coords: dict[str, list[Any]], dims: dict[str, list[str]]) -> None:
+    def __init__(self, source: Source, coords: Mapping[str, Sequence[object]], dims: dict[str, list[str]]) -> None:
         self.source, self.coords, self.dims = source, coords, dims
         name = f"<numpyro_source {blake2b(source.encode(), digest_size=8).hexdigest()}>"
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name  # for `inspect.getsource`
@@ -239,11 +239,11 @@ class NumpyroModel:
         self.encode: _Encode = namespace["encode"]
         self.__wrapped__ = namespace["model"]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: object, **kwargs: object) -> None:
         """Run the function `model` of the text."""
         self.__wrapped__(*args, **kwargs)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.source, self.coords, self.dims)
 
 
@@ -568,18 +568,18 @@ def _without_classes(values: np.ndarray) -> np.ndarray:
     return values[0] if (values == values[:1]).all() else values
 
 
-def _dict(constant: str, values: Mapping[Any, str], comment: str) -> str:
+def _dict(constant: str, values: Mapping[object, str], comment: str) -> str:
     """Return Python code of a dictionary, an entry a line, below a comment."""
     entries = "".join(f"    {name!r}: {value},\n" for name, value in values.items())
     return f"\n# {comment}\n{constant} = {{\n{entries}}}\n"
 
 
-def _list(values: Iterable[Any], what: str) -> str:
+def _list(values: Iterable[object], what: str) -> str:
     """Return Python code of a list of levels or labels."""
     return f"[{', '.join(_value(value, what) for value in values)}]"
 
 
-def _value(value: Any, what: str) -> str:
+def _value(value: object, what: str) -> str:
     """Return Python code of a level or label; raise ValueError unless it has a literal."""
     text = repr(to_python(value))
     try:

@@ -347,7 +347,7 @@ def _transition_dataset(fields: Mapping[str, np.ndarray]) -> Any:
     return _dataset({name: (_SAMPLE, values) for name, values in fields.items()}, sample, {})
 
 
-def _dataset(variables: Any, sample: Sequence[int] | None, coordinates: Mapping[str, Any], about: Any = None) -> Any:
+def _dataset(variables: Any, sample: Sequence[int] | None, coordinates: Mapping[str, object], about: Any = None) -> Any:
     """Return an xarray Dataset; with `sample`, the lengths of the dimensions chain and draw, these are numbered."""
     import xarray as xr
 
@@ -444,7 +444,7 @@ def _parameter_dataset(
     kept = [np.full(len(axes[0][1]), True), *(feature_masks(encoding, None) if masks is None else masks)]
     of_groups = {} if groups is None else {_GROUP: list(groups)}
     coordinates: dict[str, Any] = {**of_groups}
-    variables: dict[str, Any] = {}
+    variables: dict[str, object] = {}
     for b, ((dim, names), own, keep) in enumerate(zip(axes, own_sites, kept, strict=True)):
         if keep.any():
             coordinates[dim] = np.asarray(names)[keep]
@@ -480,7 +480,7 @@ def _simplex_names(fitted: Fitted, block: int, n: int) -> list[str]:
     return names
 
 
-def _prior_groups(fitted: Fitted, prior: WithHyperparameters, density: WithHyperparameters, sample: Any) -> Any:
+def _prior_groups(fitted: Fitted, prior: WithHyperparameters, density: WithHyperparameters, sample: object) -> Any:
     """Return the groups of draws from the prior, and of log prior densities of the posterior's draws, if any."""
     groups = {"prior": _parameter_dataset(fitted, prior[0], sample, shared=prior[1])}
     if density[0]:
@@ -514,8 +514,8 @@ def _row_groups(
         "label": (dims, label_given_row, {"description": "log p(y | x, parameters)"}),
         "row": (dims, row, {"description": "log p(x, y | parameters)"}),
     }
-    names: dict[str, Any] = {**observation, CLASS: class_names(fitted.encoding)}
-    observed: dict[str, Any] = {"label": ((ROW,), label.astype(np.int32))}
+    names: dict[str, object] = {**observation, CLASS: class_names(fitted.encoding)}
+    observed: dict[str, object] = {"label": ((ROW,), label.astype(np.int32))}
     draws_of: dict[str, Any] = {"posterior_predictive": (drawn, predicted, label)}
     rng = np.random.default_rng([seed, 1])
     if prior:
@@ -526,7 +526,7 @@ def _row_groups(
     blocks, kept = _replicable(fitted, table, sample) if likelihood == "row" else ("", 0)
     groups = {"log_likelihood": _dataset({likelihood: log_likelihood[likelihood]}, sample, observation)}
     for group, (draws, labels, classes) in draws_of.items():
-        predictions: dict[str, Any] = {"label": (dims, labels.reshape(*sample, -1).astype(np.int32))}
+        predictions: dict[str, object] = {"label": (dims, labels.reshape(*sample, -1).astype(np.int32))}
         if isinstance(blocks, str):
             groups[group] = _dataset(predictions, sample, names, {"features": blocks} if blocks else None)
             continue
@@ -565,7 +565,7 @@ def _cell_variables(
     `values` are arrays (..., F), one for each block, with the dimensions `dims` and the features of the block.
     """
     taken = {"label", "count", WORD, ROW, CLASS, *_SAMPLE}
-    variables: dict[str, Any] = {}
+    variables: dict[str, object] = {}
     coordinates: dict[str, list[str]] = {}
     for block, cells in zip(blocks, values, strict=True):
         if block.total is not None:

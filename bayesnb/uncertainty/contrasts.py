@@ -147,7 +147,7 @@ def contrast(
     return table[_COLUMNS]
 
 
-def _read_classes(classes: Any, labels: Sequence[Any]) -> tuple[np.ndarray, int]:
+def _read_classes(classes: Any, labels: Sequence[object]) -> tuple[np.ndarray, int]:
     """Return the indices (P,) of the compared classes, and that of the class that they are compared against."""
     if len(labels) < 2:
         raise ValueError(f"contrast compares two classes, and the classifier has one, {shown(labels[0])}.")
@@ -161,9 +161,9 @@ def _read_classes(classes: Any, labels: Sequence[Any]) -> tuple[np.ndarray, int]
     return np.array([first]), second
 
 
-def _name_parameters(encoding: Encoding, column: int, blocks: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _name_parameters(encoding: Encoding, column: int, blocks: Sequence[Mapping[str, object]]) -> list[object]:
     """Return the levels of a column, or the names of its parameters if it has no levels, in blocks with parameters."""
-    names: list[Any] = []
+    names: list[object] = []
     for columns, of_block, mask in zip(encoding.blocks, blocks, feature_masks(encoding, [column]), strict=True):
         levels = columns.axis()[1]
         if levels is None or not of_block:
@@ -173,7 +173,7 @@ def _name_parameters(encoding: Encoding, column: int, blocks: Sequence[Mapping[s
     return names
 
 
-def _level_names(level: Any) -> list[Any]:
+def _level_names(level: object) -> list[object]:
     """Return the names by which a level can be chosen; given parents also the level of the column alone."""
     return [level, level.level, str(level)] if isinstance(level, Conditional) else [level]
 
@@ -250,40 +250,40 @@ _MOST_ROWS = 2**9
 class _Variate(ABC):
     """Independent variates with parameters (M, 1), represented by coordinates r (M, n)."""
 
-    shift: ClassVar[Mapping[Contrast, Callable[[Any, Any], Any]]]
+    shift: ClassVar[Mapping[Contrast, Callable[[np.ndarray, np.ndarray], np.ndarray]]]
     """By contrast: coordinate of the variate that is greater by t than that at r, on the scale of the contrast."""
-    position: ClassVar[Mapping[Contrast, Callable[[Any], Any]]]
+    position: ClassVar[Mapping[Contrast, Callable[[np.ndarray], np.ndarray]]]
     """By contrast: value on the scale of the contrast."""
 
     @abstractmethod
-    def quantile(self, u: Any) -> Any:
+    def quantile(self, u: np.ndarray) -> np.ndarray:
         """(M, n) quantiles u (n,) or (M, n), to some digits."""
 
     @abstractmethod
-    def cdf(self, r: Any) -> Any:
+    def cdf(self, r: np.ndarray) -> np.ndarray:
         """(M, n) probabilities of coordinates up to r."""
 
     @abstractmethod
-    def log_density(self, v: Any) -> Any:
+    def log_density(self, v: np.ndarray) -> np.ndarray:
         """(M, n) log density of stretched coordinates, up to a constant: 0 at the mode, without cancellation."""
 
     @abstractmethod
-    def bends(self) -> Any:
+    def bends(self) -> np.ndarray:
         """(M, n) coordinates between which the log density is nearly linear or quadratic."""
 
-    def kinks(self, other: Any, kind: Contrast, t: Any) -> Any:
+    def kinks(self, other: Self, kind: Contrast, t: np.ndarray) -> np.ndarray:
         """(M, n) coordinates that approach the values whose `shift` by t (M, 1) is an end or the middle of `other`."""
         return np.empty((len(t), 0))
 
-    def stretch(self, r: Any) -> Any:
+    def stretch(self, r: np.ndarray) -> np.ndarray:
         """(M, n) coordinates in which the density has exponential tails; default: r."""
         return r
 
-    def unstretch(self, v: Any) -> Any:
+    def unstretch(self, v: np.ndarray) -> np.ndarray:
         """(M, n) coordinates r from stretched ones; default: v."""
         return v
 
-    def moments(self, kind: Contrast) -> tuple[Any, Any]:
+    def moments(self, kind: Contrast) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance (M, 1) of the logit, for a log odds ratio, or of the reciprocal, for a ratio."""
         raise NotImplementedError
 
@@ -292,8 +292,8 @@ class _Variate(ABC):
 class _Beta(_Variate):
     """Beta(a, b) variates, by their logits."""
 
-    a: Any
-    b: Any
+    a: np.ndarray
+    b: np.ndarray
 
     shift: ClassVar = {
         "log_odds": lambda z, t: z + t,
@@ -302,30 +302,30 @@ class _Beta(_Variate):
     }
     position: ClassVar = {"log_odds": lambda z: z, "difference": special.expit, "ratio": special.log_expit}
 
-    def quantile(self, u: Any) -> Any:
+    def quantile(self, u: np.ndarray) -> np.ndarray:
         return _log_beta_quantile(self.a, self.b, u) - _log_beta_quantile(self.b, self.a, 1.0 - u)
 
-    def cdf(self, r: Any) -> Any:
+    def cdf(self, r: np.ndarray) -> np.ndarray:
         below = r <= 0
         a, b, z = np.where(below, self.a, self.b), np.where(below, self.b, self.a), -abs(r)
         power = np.exp(np.minimum(a * z - np.log(a) - special.betaln(a, b), 0.0))
         tail = np.where(z < _UNDERFLOW, power, special.betainc(a, b, special.expit(z)))
         return np.where(below, tail, 1.0 - tail)
 
-    def log_density(self, v: Any) -> Any:
+    def log_density(self, v: np.ndarray) -> np.ndarray:
         mean, distance = self.a / (self.a + self.b), v - np.log(self.a / self.b)
         return -self.a * _log_mean_exp(1.0 - mean, -distance) - self.b * _log_mean_exp(mean, distance)
 
-    def bends(self) -> Any:
+    def bends(self) -> np.ndarray:
         return np.broadcast_to(_BENDS, (len(self.a), len(_BENDS)))
 
-    def kinks(self, other: Any, kind: Contrast, t: Any) -> Any:
+    def kinks(self, other: Self, kind: Contrast, t: np.ndarray) -> np.ndarray:
         if kind == "log_odds":
             return super().kinks(other, kind, t)
         end = _log(np.minimum(abs(t), 1.0 - abs(t) if kind == "difference" else 1.0)) + _STEPS
         return np.concatenate([end, -end], axis=1)
 
-    def moments(self, kind: Contrast) -> tuple[Any, Any]:
+    def moments(self, kind: Contrast) -> tuple[np.ndarray, np.ndarray]:
         a, b = self.a, self.b
         if kind == "log_odds":
             return special.digamma(a) - special.digamma(b), special.polygamma(1, a) + special.polygamma(1, b)
@@ -337,35 +337,35 @@ class _Beta(_Variate):
 class _Gamma(_Variate):
     """Gamma variates with shape a and a scale, to the power `sign` of 1 or -1, by their logarithms."""
 
-    a: Any
-    log_scale: Any
-    sign: Any
+    a: np.ndarray
+    log_scale: np.ndarray
+    sign: np.ndarray
 
     shift: ClassVar = {"ratio": lambda w, t: w + t, "difference": lambda w, t: _log(np.exp(w) + t)}
     position: ClassVar = {"ratio": lambda w: w, "difference": np.exp}
 
-    def quantile(self, u: Any) -> Any:
+    def quantile(self, u: np.ndarray) -> np.ndarray:
         u = np.where(self.sign > 0, u, 1.0 - u)
         power = (np.log(u) + special.gammaln(self.a + 1.0)) / self.a
         w = np.where(power < _UNDERFLOW, power, _log(special.gammaincinv(self.a, u)))
         return self.log_scale + self.sign * w
 
-    def cdf(self, r: Any) -> Any:
+    def cdf(self, r: np.ndarray) -> np.ndarray:
         w = self.sign * (r - self.log_scale)
         below = _gamma_cdf(self.a, w)
         return np.where(self.sign > 0, below, 1.0 - below)
 
-    def log_density(self, v: Any) -> Any:
+    def log_density(self, v: np.ndarray) -> np.ndarray:
         distance = self.sign * (v - self.log_scale) - np.log(self.a)
         return -self.a * (np.expm1(distance) - distance)
 
-    def bends(self) -> Any:
+    def bends(self) -> np.ndarray:
         return self.log_scale + _BENDS
 
-    def kinks(self, other: Any, kind: Contrast, t: Any) -> Any:
+    def kinks(self, other: Self, kind: Contrast, t: np.ndarray) -> np.ndarray:
         return super().kinks(other, kind, t) if kind == "ratio" else _log(abs(t)) + _STEPS
 
-    def moments(self, kind: Contrast) -> tuple[Any, Any]:
+    def moments(self, kind: Contrast) -> tuple[np.ndarray, np.ndarray]:
         a, of_inverse = self.a, self.sign < 0
         mean = np.where(of_inverse, a, np.where(a > 1, 1.0 / (a - 1), np.inf))
         spread = np.where(of_inverse, 1.0 / a, np.where(a > 2, 1.0 / (a - 2), np.inf))
@@ -377,40 +377,43 @@ class _Gamma(_Variate):
 class _StudentT(_Variate):
     """Student t variates with `df` degrees of freedom, by their values; a stretched one is asinh(z/√df)."""
 
-    df: Any
-    loc: Any
-    width: Any
+    df: np.ndarray
+    loc: np.ndarray
+    width: np.ndarray
 
     shift: ClassVar = {"difference": lambda x, t: x + t}
     position: ClassVar = {"difference": lambda x: x}
 
-    def quantile(self, u: Any) -> Any:
+    def quantile(self, u: np.ndarray) -> np.ndarray:
         tail = np.minimum(2.0 * np.minimum(u, 1.0 - u), 1.0 - 1e-16)
         log_sinh = -0.5 * _Beta(self.df / 2, np.full_like(self.df, 0.5)).quantile(tail)
         v = np.logaddexp(log_sinh, 0.5 * np.logaddexp(0.0, 2.0 * log_sinh))
         return self.unstretch(np.where(u < 0.5, -v, v))
 
-    def cdf(self, r: Any) -> Any:
+    def cdf(self, r: np.ndarray) -> np.ndarray:
         z = (r - self.loc) / self.width
         tail = 0.5 * _Beta(self.df / 2, np.full_like(self.df, 0.5)).cdf(-2.0 * np.log(abs(z)))
         return np.where(z < 0, tail, 1.0 - tail)
 
-    def log_density(self, v: Any) -> Any:
+    def log_density(self, v: np.ndarray) -> np.ndarray:
         return -self.df * (_log_mean_exp(0.5, 2.0 * v) - v)  # -ν log cosh v
 
-    def bends(self) -> Any:
+    def bends(self) -> np.ndarray:
         return self.unstretch(_BENDS)
 
-    def kinks(self, other: Any, kind: Contrast, t: Any) -> Any:
+    def kinks(self, other: Self, kind: Contrast, t: np.ndarray) -> np.ndarray:
         distance = abs(t + self.loc - other.loc) * np.exp(_STEPS)
         return np.concatenate([self.loc - distance, self.loc + distance], axis=1)
 
-    def stretch(self, r: Any) -> Any:
+    def stretch(self, r: np.ndarray) -> np.ndarray:
         return np.arcsinh((r - self.loc) / self.width)
 
-    def unstretch(self, v: Any) -> Any:
+    def unstretch(self, v: np.ndarray) -> np.ndarray:
         return self.loc + self.width * np.sinh(v)
 
+
+_Mixture = Sequence[tuple[np.ndarray, _Variate]]
+"""Weight and variates of each part of a mixture."""
 
 _VARIATES: Mapping[str, Callable[..., _Variate]] = {
     "beta": _Beta,
@@ -438,11 +441,11 @@ class _Pair:
     densities and distribution functions are smooth.
     """
 
-    inner: Any
-    outer: Any
-    inner_points: Any
-    outer_points: Any
-    is_reversed: Any
+    inner: _Variate
+    outer: _Variate
+    inner_points: np.ndarray
+    outer_points: np.ndarray
+    is_reversed: np.ndarray
 
     @classmethod
     def from_variates(cls, x: _Variate, y: _Variate) -> Self:
@@ -500,7 +503,7 @@ def _subtract(first: np.ndarray, second: np.ndarray, kind: Contrast) -> np.ndarr
     return first / second if kind == "ratio" else special.logit(first) - special.logit(second)
 
 
-def _moments(mean: Any, variance: Any, parts: Sequence[tuple[Any, _Variate]], kind: Contrast) -> tuple[Any, Any]:
+def _moments(mean: np.ndarray, variance: np.ndarray, parts: _Mixture, kind: Contrast) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (P, K) of contrasts, from those of the variates, and from the parts of their mixtures."""
     if kind != "difference":
         moments = [(weight, *variate.moments(kind)) for weight, variate in parts]
@@ -513,7 +516,7 @@ def _moments(mean: Any, variance: Any, parts: Sequence[tuple[Any, _Variate]], ki
     return mean[0] - mean[1], variance[0] + variance[1]
 
 
-def _quantiles(parts: Sequence[tuple[Any, _Variate]], kind: Contrast, prob: float) -> np.ndarray:
+def _quantiles(parts: _Mixture, kind: Contrast, prob: float) -> np.ndarray:
     """(3, M) quantiles (1 ∓ prob)/2 of contrasts, and probabilities that the first variate is greater.
 
     `parts` are weights (2, M) and variates with parameters (2, M) of the mixtures in both classes.
@@ -522,12 +525,12 @@ def _quantiles(parts: Sequence[tuple[Any, _Variate]], kind: Contrast, prob: floa
     pairs = [(w * u, _Pair.from_variates(x, y)) for (w, x), (u, y) in product(first, second)]
     position, itself = parts[0][1].position[kind], next(iter(parts[0][1].shift))
 
-    def cdf(kind: Contrast, t: np.ndarray, at: np.ndarray) -> Any:
+    def cdf(kind: Contrast, t: np.ndarray, at: np.ndarray) -> np.ndarray:
         """Return (m,) probabilities that the contrasts of the rows `at` (m,) are at most t (m,)."""
         rows = jax.tree.map(lambda v: v[at], pairs)
         return sum(weight * pair.cdf(kind, t) for weight, pair in rows)
 
-    def end(part: Sequence[tuple[Any, _Variate]], u: float) -> np.ndarray:
+    def end(part: _Mixture, u: float) -> np.ndarray:
         """Return (K, M) quantiles u of the K parts of a mixture, on the scale of the contrast."""
         variates = [jax.tree.map(lambda v: v[:, None], variate) for _, variate in part]
         return np.stack([position(variate.quantile(np.array([u])))[:, 0] for variate in variates])
@@ -549,29 +552,29 @@ def _quantiles(parts: Sequence[tuple[Any, _Variate]], kind: Contrast, prob: floa
 # == Special functions that keep digits at both ends of the support ================================
 
 
-def _log(x: Any) -> Any:
+def _log(x: np.ndarray) -> np.ndarray:
     """Logarithm of the positive part of x."""
     return np.log(np.maximum(x, 0.0))
 
 
-def _log_to_logit(log: Any) -> Any:
+def _log_to_logit(log: np.ndarray) -> np.ndarray:
     """Logit of the number with a logarithm of at most 0; infinite above."""
     log = np.minimum(log, 0.0)
     return log - np.log(-np.expm1(log))
 
 
-def _log_mean_exp(share: Any, d: Any) -> Any:
+def _log_mean_exp(share: np.ndarray | float, d: np.ndarray | float) -> np.ndarray:
     """Compute log(1 - share + share e^d), without cancellation for small d."""
     return np.log1p(share * np.expm1(np.minimum(d, -_UNDERFLOW))) + np.maximum(d + _UNDERFLOW, 0.0)
 
 
-def _log_beta_quantile(a: Any, b: Any, u: Any) -> Any:
+def _log_beta_quantile(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Logarithms of the quantiles u of Beta(a, b), also below the least number."""
     power = (np.log(u) + np.log(a) + special.betaln(a, b)) / a
     return np.where(power < _UNDERFLOW, power, _log(special.betaincinv(a, b, u)))
 
 
-def _gamma_cdf(a: Any, w: Any) -> Any:
+def _gamma_cdf(a: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Probability that the logarithm of a Gamma(a) variate is at most w.
 
     SciPy's `gammainc` loses digits beyond 4.5 standard deviations for large a, where its series ends early. There the

@@ -16,7 +16,7 @@ from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import offers
-from bayesnb.families.arrays import Tree, kernel
+from bayesnb.families.arrays import Array, Tree, kernel
 from bayesnb.families.protocol import Expression, Prior
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
@@ -249,7 +249,7 @@ def stack_as_classes(family: Tree, distributions: Tree, leading: tuple[int, ...]
         Leading axes, whose product is M.
     """
 
-    def stack(own: Any, values: Any) -> Any:
+    def stack(own: Array, values: Array) -> Array:
         """Array of all classes; a field that classes share is that of `family`."""
         if np.ndim(own) < 2:
             return own
@@ -419,7 +419,7 @@ def draw_with_rows(
 # -- densities of draws ---------------------------------------------------------------------------
 
 
-def evaluate(expression: Expression, sampled: Mapping[str, Any] | None = None) -> Any:
+def evaluate(expression: Expression, sampled: Mapping[str, Array] | None = None) -> Any:
     """NumPyro distribution that an expression of a family stands for, given values of parameters sampled before.
 
     A name that a field of the family and a parameter have in common, as the rate of Gamma(a, b), is that of the field.

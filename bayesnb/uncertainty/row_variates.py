@@ -31,7 +31,7 @@ from bayesnb.encoding import Rows, check_weights
 from bayesnb.encoding.encoded_rows import LevelRows, pad_rows, padded_size
 from bayesnb.encoding.units import check_groups
 from bayesnb.families import LevelCounts
-from bayesnb.families.arrays import sum_rows, sum_weightings
+from bayesnb.families.arrays import Array, sum_rows, sum_weightings
 from bayesnb.families.numbers import observed
 from bayesnb.families.protocol import Increments, RatiosOfGammas
 from bayesnb.fitted import counting
@@ -221,14 +221,14 @@ class LevelVariates(RatiosOfGammas):
     def __init__(self, rng: np.random.Generator, counted: LevelCounts, weighted: LevelCounts) -> None:
         self._independent, self._counted, self._weighted = HostVariates(rng), counted, weighted
 
-    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> Any:
+    def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of gamma variates; Gamma(a) if each row has added 0 or 1 to each."""
         if added is None:
             return self._independent.log_gamma(a, n)
         prior = np.maximum(np.asarray(a) - added(self._counted), 0.0)
         return np.logaddexp(self._independent.log_gamma(prior, n), np.log(added(self._weighted)))
 
-    def normal(self, like: Any, n: int, added: Increments | None = None) -> Any:
+    def normal(self, like: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of like) standard normal variates, which are independent."""
         return self._independent.normal(like, n)
 
@@ -256,7 +256,7 @@ class NumberSums(NamedTuple):
         u = self.total / np.sqrt(np.where(has_rows, self.square, 1.0))
         return np.where(has_rows, u, independent.normal(u[0], len(u)))
 
-    def spread(self, variance: Any) -> Float[np.ndarray, "C F"]:
+    def spread(self, variance: float | Array) -> Float[np.ndarray, "C F"]:
         """Return the root of Σ q² over its variance by the model, as with ten more units for which both are equal.
 
         It is at least 1.
@@ -279,7 +279,7 @@ class NumberVariates:
     def __init__(self, rng: np.random.Generator, sums: Iterable[NumberSums]) -> None:
         self._independent, self._sums = HostVariates(rng), iter(sums)
 
-    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> Any:
+    def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of gamma variates, log a + spread · (log of the quantile at Φ(u) - log a)."""
         if added is None:
             return self._independent.log_gamma(a, n)
@@ -288,7 +288,7 @@ class NumberVariates:
         quantile = np.where(u < 0, gammaincinv(a, ndtr(np.minimum(u, 0))), gammainccinv(a, ndtr(-np.maximum(u, 0))))
         return np.log(a) + sums.spread(a) * (np.log(quantile) - np.log(a))
 
-    def log_gamma_ratio(self, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> Any:
+    def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Any, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates: quantiles at Φ(u), spread as above.
 
         The variance of what rows add to a is a(1 + a/b) by the model.
@@ -300,7 +300,7 @@ class NumberVariates:
         middle, quantile = np.log(a) - np.log(b), np.where(u < 0, low, high)
         return middle + sums.spread(below * (1.0 + below / b)) * (quantile - middle)
 
-    def normal(self, like: Any, n: int, added: Increments | None = None) -> Any:
+    def normal(self, like: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of like) normal variates spread · u, of variance 1 if the rows vary as the model states."""
         if added is None:
             return self._independent.normal(like, n)

@@ -15,7 +15,7 @@ from bayesnb._util.arrays import MOST_NUMBERS, require_memory
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
-from bayesnb.families.arrays import kernel, pytree, static, xp
+from bayesnb.families.arrays import Array, kernel, pytree, static, xp
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import PLUGGED_IN, NaiveBayes, Statistics
@@ -173,7 +173,7 @@ def locate_draws(fitted: Fitted, draws: object, prob: float, features: Iterable[
 def locate(
     encoding: Encoding,
     features: Iterable[object] | None,
-    parameters: Sequence[Mapping[str, Any]],
+    parameters: Sequence[Mapping[str, object]],
     describe: Callable[[Any], _Summary],
     is_described: Callable[[Hashable], bool] = lambda level: True,
 ) -> pd.DataFrame:
@@ -233,7 +233,7 @@ def locate(
 class Component:
     """A component of a mixture: its weight, and a distribution of `scipy.stats`."""
 
-    weight: Any
+    weight: Array
     arguments: dict[str, Any]
     distribution: str = static()
 
@@ -286,7 +286,7 @@ def _quantiles(components: list[tuple[np.ndarray, Component, list[np.ndarray]]],
     """Compute (M,) quantiles q of mixtures of `scipy.stats` components with weights (M,) and arguments (M,)."""
     from scipy import stats
 
-    def each(method: str, x: Any, at: Any) -> np.ndarray:
+    def each(method: str, x: object, at: Any) -> np.ndarray:
         """Return (K, m) values of `method` ("ppf" or "cdf") at x by each component, for the mixtures at index `at`."""
         values_of_parts = (
             getattr(getattr(stats, part.distribution), method)(
@@ -575,7 +575,7 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
                 # Axes are those of the class, the parents and the feature; `last` is the same along the further ones.
                 further = tuple(range(1 + depth, tables[g].ndim))
                 rows = tables[g].sum(axis=further).reshape(len(classes), -1)
-                first: Any = (..., *(0,) * len(further))
+                first: object = (..., *(0,) * len(further))
                 probability = np.stack([table[g][first] for table in last]).reshape(len(last), len(classes), -1)
                 label, context = np.nonzero(rows > 0)
                 labels = [", ".join(map("{}={}".format, names, given)) for given in product(*values[:depth])]

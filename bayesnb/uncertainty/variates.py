@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from bayesnb.families.arrays import kernel, xp
+from bayesnb.families.arrays import Array, kernel, xp
 from bayesnb.families.protocol import Increments, RatiosOfGammas, Replayer, Variates
 
 # NumPy's gamma sampler is some twenty times faster than JAX's on a CPU. So a kernel that needs variates is traced
@@ -16,6 +16,8 @@ from bayesnb.families.protocol import Increments, RatiosOfGammas, Replayer, Vari
 
 # A function of variates, a number of draws and arrays.
 Kernel = Callable[..., Any]
+# Gamma and normal variates, or arrays of their shapes.
+Recorded = tuple[Sequence[jax.Array], Sequence[jax.Array]]
 
 
 class ShapeRecorder(RatiosOfGammas):
@@ -26,15 +28,15 @@ class ShapeRecorder(RatiosOfGammas):
         self.normals: list[jax.Array] = []
         self.added: list[Increments] = []
 
-    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> jax.Array:
         """Record the shape parameters `a`, and return zeros."""
         return self._record(self.gammas, a, n, added)
 
-    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
+    def normal(self, like: Array, n: int, added: Increments | None = None) -> jax.Array:
         """Record an array of the shape of the variates, and return zeros."""
         return self._record(self.normals, like, n, added)
 
-    def _record(self, arrays: list[jax.Array], array: Any, n: int, added: Increments | None) -> jax.Array:
+    def _record(self, arrays: list[jax.Array], array: Array, n: int, added: Increments | None) -> jax.Array:
         """Zeros (n, *shape of `array`), of NumPy if `array` is: the library in which the kernel goes on."""
         arrays.append(xp.asarray(array))
         self.added += [] if added is None else [added]
@@ -47,7 +49,7 @@ class HostVariates(RatiosOfGammas):
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> Any:
+    def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> Any:
         """(n, *shape of a) logarithms of Gamma(a, 1) variates; for a < 1 by Gamma(a + 1) · U^(1/a), above underflow."""
         a = np.broadcast_to(np.asarray(a), (n, *np.shape(a)))
         small = a < 1
@@ -57,35 +59,35 @@ class HostVariates(RatiosOfGammas):
                 drawn[small] -= self._rng.standard_exponential(int(small.sum())) / a[small]
         return drawn
 
-    def normal(self, like: Any, n: int, added: Increments | None = None) -> Any:
+    def normal(self, like: Array, n: int, added: Increments | None = None) -> Any:
         """(n, *shape of like) standard normal variates."""
         return self._rng.standard_normal((n, *np.shape(like)))
 
-    def log_gamma_ratio(self, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> Any:
+    def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Any, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates; of b only b_k is drawn from."""
         chosen = np.take_along_axis(np.asarray(b)[None], index[..., None], axis=-1)[..., 0]
         return self.log_gamma(a, n) - self.log_gamma(chosen, 1)[0]
 
 
 @kernel(static_argnames="kernel")
-def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
+def ask(kernel: Kernel, *args: object) -> Recorded:
     """Trace a kernel for one draw; return the shapes `a` of its gamma variates, and arrays like its normal variates."""
     recorder = ShapeRecorder()
     kernel(recorder, 1, *args)
     return recorder.gammas, recorder.normals
 
 
-def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator, *args: Any) -> Any:
+def run(kernel: Kernel, asked: Recorded, n: int, rng: np.random.Generator, *args: object) -> Any:
     """Run a jitted kernel for n draws, with NumPy variates in the places that `ask` recorded as `asked`."""
     return _run(kernel, n, draw_variates(asked, n, HostVariates(rng)), *args)
 
 
 @kernel(static_argnames=("kernel", "n"))
-def _run(kernel: Kernel, n: int, variates: tuple[list[Any], list[Any]], *args: Any) -> Any:
+def _run(kernel: Kernel, n: int, variates: Recorded, *args: object) -> Any:
     """Call a kernel, jitted, with variates that were drawn before, in the order in which the kernel asks for them."""
     return kernel(Replayer(variates), n, *args)
 
 
-def draw_variates(asked: tuple[list[Any], list[Any]], n: int, variates: Variates) -> tuple[list[Any], list[Any]]:
+def draw_variates(asked: tuple[Sequence[Array], Sequence[Array]], n: int, variates: Variates) -> Recorded:
     """Draw log-gamma and standard normal variates, (n, …) for each array (…) that `ask` returned."""
     return [variates.log_gamma(a, n) for a in asked[0]], [variates.normal(like, n) for like in asked[1]]
