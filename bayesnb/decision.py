@@ -136,7 +136,7 @@ def decide(
     reject_cost: float | None = None,
     given: Given | None = None,
     method: Method = "moments",
-    draws: Any = 1000,
+    draws: object = 1000,
     seed: Seed = 0,
     *,
     rows: TrainingData | None = None,
@@ -268,7 +268,7 @@ def zero_one(classes: Sequence[Hashable]) -> pd.DataFrame:
     return pd.DataFrame(1.0 - np.eye(len(labels)), pd.Index(labels, name="action"), pd.Index(labels, name="truth"))
 
 
-def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, Any]) -> dict[Hashable, Fraction]:
+def bayes_theorem(prior: Mapping[Hashable, object], likelihood: Mapping[Hashable, object]) -> dict[Hashable, Fraction]:
     """Compute P(hypothesis | observation) by Bayes' theorem, in exact fractions.
 
     Parameters
@@ -315,7 +315,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     return {hypothesis: value / total for hypothesis, value in joint.items()}
 
 
-def loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
+def loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
     """Return the checked losses, actions × classes, classes in the order of `classes` and rejection last.
 
     Raises

@@ -73,7 +73,7 @@ def fit(nb: NB, X: object, y: object = None, sample_weight: object = None, class
     np.float64(1000.0)
     """
     require("distributed.fit", "dask", "dask")
-    draft: Any = unfitted_copy(nb, "distributed.fit")
+    draft: object = unfitted_copy(nb, "distributed.fit")
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if y is None and sample_weight is not None:
         raise ValueError("sample_weight is given without y. Pass y, or yield batches (X, y, sample_weight).")
@@ -89,7 +89,7 @@ def fit(nb: NB, X: object, y: object = None, sample_weight: object = None, class
     return classifier_state.commit_counts(nb, draft, model)
 
 
-def _count_blocks(draft: Any, blocks: Blocks, first: int) -> BlockCounts:
+def _count_blocks(draft: object, blocks: Blocks, first: int) -> BlockCounts:
     """Count all blocks on dask, with the columns that block `first` decides, and merge in a fixed order."""
     from dask.delayed import delayed
 

@@ -186,7 +186,7 @@ _BINS = 15
 _ROUNDING = 1e-6
 
 
-def scores(log_proba: Any, y: object, classes: object, predicted: Any = None) -> dict[str, float]:
+def scores(log_proba: object, y: object, classes: object, predicted: object = None) -> dict[str, float]:
     r"""Compute Brier score, log losses, accuracy and calibration error of predicted class probabilities.
 
     Parameters
@@ -242,12 +242,12 @@ def scores(log_proba: Any, y: object, classes: object, predicted: Any = None) ->
 
 
 def reliability(
-    log_proba: Any,
+    log_proba: object,
     y: object,
     classes: object,
     bins: int = _BINS,
     *,
-    predicted: Any = None,
+    predicted: object = None,
     strategy: Literal["uniform", "quantile"] = "uniform",
 ) -> pd.DataFrame:
     """Compare stated and observed accuracy in bins of the top probability, the table behind a reliability diagram.
@@ -881,7 +881,7 @@ class TableRows:
             for classifier, baselines, X, y in fits:
                 tick()
                 readings = self.readings(classifier)
-                readers: list[tuple[Any, dict[str, Any]]] = [(nb, {"estimate": e}) for nb, e in readings.values()]
+                readers: list[tuple[object, dict[str, object]]] = [(nb, {"estimate": e}) for nb, e in readings.values()]
                 readers += [(baseline, {}) for baseline in baselines]
                 log_probas, scores = [], {}
                 for name, (nb, reading) in zip(self.names, readers, strict=True):
@@ -913,7 +913,7 @@ def _coincide(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(same and np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True))
 
 
-def read_rows(X: Any, y: object, owner: str, which: str = "") -> tuple[Any, np.ndarray, np.ndarray]:
+def read_rows(X: object, y: object, owner: str, which: str = "") -> tuple[Any, np.ndarray, np.ndarray]:
     """Check the labels y of the rows of X; return X in memory, the classes (C,), and the labels (N,) as an array.
 
     `owner` and `which`, the ending of the arguments' names, are for messages.

@@ -74,7 +74,7 @@ def conforms(value: object, hint: Any) -> bool:
     return isinstance(value, hint) and (hint is not int or type(value) is int)
 
 
-def all_conform(values: Iterable[object], hint: Any) -> bool:
+def all_conform(values: Iterable[object], hint: object) -> bool:
     """Return whether all values conform; a plain class needs one look at each type of the values."""
     if isinstance(hint, type) and hint is not float and not _is_open(hint):
         kinds = set(map(type, values))
@@ -82,7 +82,7 @@ def all_conform(values: Iterable[object], hint: Any) -> bool:
     return all(conforms(value, hint) for value in values)
 
 
-def _is_open(hint: Any) -> bool:
+def _is_open(hint: object) -> bool:
     """Return whether an annotation is Any or a protocol, which accept every value."""
     return hint is Any or getattr(hint, "_is_protocol", False)
 
@@ -102,7 +102,7 @@ _EXPORTED = (cls for module in (encoding, families) for cls in vars(module).valu
 _DATA = (Positions, Statistics, NumberCells, NaiveBayes, TermWeights, Weights, WeightPath, *_EXPORTED)
 _ESTIMATORS = (getattr(estimators, name) for name in estimators.__all__)
 #: Types that a file can name: classifiers, and data, whose constructors only store and derive fields.
-_KNOWN: Mapping[str, Any] = {cls.__name__: cls for cls in (*_DATA, *_ESTIMATORS)}
+_KNOWN: Mapping[str, type] = {cls.__name__: cls for cls in (*_DATA, *_ESTIMATORS)}
 
 
 def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
@@ -422,21 +422,21 @@ def is_fitted_name(cls: type, name: str) -> bool:
     return name.endswith("_") and not name.startswith("_") and hasattr(cls, name) == is_state
 
 
-def _objects(values: list[Any]) -> np.ndarray:
+def _objects(values: list[object]) -> np.ndarray:
     """Return a vector of objects, also if these are sequences."""
     array = np.empty(len(values), object)
     array[:] = values
     return array
 
 
-def _make_series(labels: list[Any], values: list[Any]) -> Any:
+def _make_series(labels: list[object], values: list[object]) -> Any:
     """Return a pandas Series; raise ValueError if the numbers of labels and values differ."""
     import pandas as pd
 
     return pd.Series(_objects(values), _make_index(labels)).infer_objects()
 
 
-def _make_frame(values: np.ndarray, labels: list[Any], columns: list[Any]) -> Any:
+def _make_frame(values: np.ndarray, labels: list[object], columns: list[object]) -> Any:
     """Return a pandas DataFrame; raise ValueError if the shape of the values is not that of the labels."""
     import pandas as pd
 
@@ -445,7 +445,7 @@ def _make_frame(values: np.ndarray, labels: list[Any], columns: list[Any]) -> An
     return pd.DataFrame(values, _make_index(labels), _make_index(columns))
 
 
-def _make_index(labels: list[Any]) -> Any:
+def _make_index(labels: list[object]) -> Any:
     """Return a pandas index, in which a tuple is one label."""
     import pandas as pd
 
@@ -465,7 +465,7 @@ def _decode_time(tree: dict[str, Tree]) -> Any:
 _FAMILIES = {"Moments": "NormalInverseGamma", "Totals": "GammaPoisson"}
 
 
-def _change_type(tree: Any, kind: str, change: Callable[[dict[str, Any]], None]) -> Any:
+def _change_type(tree: object, kind: str, change: Callable[[dict[str, Any]], None]) -> Any:
     """Return a copy of a tree in which `change` was applied, in place, to each dictionary whose "type" is `kind`."""
     if isinstance(tree, list):
         return [_change_type(value, kind, change) for value in tree]
@@ -477,7 +477,7 @@ def _change_type(tree: Any, kind: str, change: Callable[[dict[str, Any]], None])
     return changed
 
 
-def _replace_statistics_by_family(tree: Any) -> Any:
+def _replace_statistics_by_family(tree: object) -> Any:
     """Convert version 1 to 2: columns of numbers name their family, in place of the type of statistics and the sign."""
 
     def change(columns: dict[str, Any]) -> None:
@@ -487,7 +487,7 @@ def _replace_statistics_by_family(tree: Any) -> Any:
     return _change_type(tree, "RealColumns", change)
 
 
-def _remove_precision(tree: Any) -> Any:
+def _remove_precision(tree: object) -> Any:
     """Convert version 2 to 3: weights of terms no longer have a precision, which was that of one τ."""
     return _change_type(tree, "Weights", lambda weights: weights.pop("precision", None))
 
@@ -501,7 +501,7 @@ def current_version() -> int:
     return 1 + len(MIGRATIONS)
 
 
-def migrate(tree: Any, written: int) -> Any:
+def migrate(tree: object, written: int) -> Any:
     """Return the tree of a file of version `written`, converted to the current version."""
     for migration in MIGRATIONS[written - 1 :]:
         tree = migration(tree)
@@ -603,7 +603,7 @@ _WORDS_FORMAT = "bayesnb.text.BagOfWords"
 _FOREIGN = f"the file was not written by {_WORDS_FORMAT}.save"
 _VERSION = 1
 _LARGEST = 10**9
-_FIELDS: dict[str, Any] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
+_FIELDS: dict[str, type] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
 _MATRIX_DTYPES = tuple(np.dtype(code).name for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"])
 _OPTIONS: dict[str, Any] = {
     "unknown": str | None,
@@ -628,7 +628,7 @@ _WORDS = (r"\b\w\w+\b", r"\b\w+\b", r"\b\w\w\w+\b", r"\w\w+", r"\w+", r"\w\w\w+"
 PATTERNS = tuple(flag + pattern for flag in ("", "(?u)") for pattern in _WORDS)
 
 
-def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+def write_words(path: str | os.PathLike[str], content: dict[str, object]) -> None:
     """Write `content` (options, words, too_frequent, unknown_count) as one JSON file with a checksum.
 
     Raises
@@ -728,7 +728,7 @@ def _check(content: dict[str, Any]) -> None:
         raise ValueError(f"unknown_count_={shown(content['unknown_count'])} is negative.")
 
 
-def _checksum(content: dict[str, Any]) -> str:
+def _checksum(content: dict[str, object]) -> str:
     """SHA-256 digest, in hexadecimal, of the content as JSON with sorted keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

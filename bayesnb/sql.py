@@ -471,7 +471,7 @@ def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarr
             terms.densities.append((int(j), of_class))
 
 
-def _texts(level: Any, where: object) -> tuple[str, ...]:
+def _texts(level: Hashable, where: object) -> tuple[str, ...]:
     """Return the texts that databases cast a level to, from columns of any type; the first is the level's own."""
     value = to_python(level)
     if isinstance(value, bool):
@@ -628,7 +628,7 @@ def _exp(score: str) -> str:
 
 def _column_names(nb: Classifier, fitted: Fitted, columns: Any) -> list[str]:
     """Return the name of the table's column for each feature; raise ValueError for other names than the features'."""
-    features: list[Any] = list(fitted.encoding.feature_names)
+    features: list[object] = list(fitted.encoding.feature_names)
     named: Any = {} if columns is None else columns
     if not isinstance(named, Mapping):
         if isinstance(named, str) or not hasattr(named, "__len__") or len(named) != len(features):

@@ -62,7 +62,7 @@ class FirstRows:
         same = "pass the same rows in the same order, or remove the file to start again"
         return f"checkpoint={os.fspath(self.checkpoint or '')!r} has counted other rows ({same})"
 
-    def compare(self, X: Any, y: object, weight: Any) -> None:
+    def compare(self, X: Any, y: object, weight: object) -> None:
         """Compare the next rows of the stream with the digests; add rows that have none.
 
         Raises
@@ -84,7 +84,7 @@ class FirstRows:
             self.seen += 1
 
 
-def _digest_rows(X: object, y: object, weight: Any) -> Iterator[str]:
+def _digest_rows(X: object, y: object, weight: object) -> Iterator[str]:
     """Yield a digest of the label, weight and non-zero cells of each row; types of X and numbers do not matter."""
     classes, label = check_labels(y, None, "fit_stream")
     weights = np.broadcast_to(np.asarray(1.0 if weight is None else weight, dtype=np.float64), len(label))
@@ -118,7 +118,7 @@ def _canonical(value: object) -> str:
     return f"{type(value).__name__} {value}"
 
 
-def take_rows(part: Any, rows: slice) -> Any:
+def take_rows(part: object, rows: slice) -> Any:
     """Return the rows in a slice of X, y or weights; None and a number (weight of every row) stay as they are."""
     return part if part is None or isinstance(part, Number) else take_rows_of_table(part, rows)
 
@@ -245,13 +245,13 @@ def fit_stream(
 
 
 def read_table(
-    source: Any,
+    source: object,
     target: str | None,
     *,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
     format: str | None = None,
-    types: Mapping[str, Any] | None = None,
+    types: Mapping[str, object] | None = None,
     missing: Iterable[str] = MISSING,
     names: Sequence[str] | None = None,
     delimiter: str = ",",
@@ -360,7 +360,7 @@ def read_arrays(X: object, y: object, sample_weight: object = None, *, batch_row
     [2, 2, 1]
     """
     require_integer("batch_rows", batch_rows, most=INT64)
-    arrays: dict[str, Any] = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+    arrays: dict[str, object] = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
     rows = {name: n_rows(part) for name, part in arrays.items()}
     if len(set(rows.values())) > 1:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {rows}.")
@@ -400,7 +400,7 @@ def _start_or_resume(nb: FittedClassifier, checkpoint: str | os.PathLike[str] | 
     if checkpoint is None or not Path(checkpoint).exists():
         return draft, 0
     name = f"checkpoint={os.fspath(checkpoint)!r}"
-    loaded: Any = load(checkpoint, user_classes(nb))
+    loaded: object = load(checkpoint, user_classes(nb))
     if type(loaded) is not type(nb) or digest_hyperparameters(loaded) != digest_hyperparameters(nb):
         raise ValueError(f"{name} holds {loaded!r}, and nb is {nb!r}. Pass the same nb, or another path.")
     if not hasattr(loaded, _ROWS_COUNTED):
@@ -491,7 +491,7 @@ def count_block(model: Any, batches: Iterable[object], number: int, decides: boo
     return total
 
 
-def choose_model(counts: BlockCounts, draft: Any) -> Any:
+def choose_model(counts: BlockCounts, draft: object) -> Any:
     """Return the classifier with the columns of counted rows, or `draft` if no row was counted."""
     return draft if counts.model is None else counts.model
 

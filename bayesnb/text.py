@@ -130,16 +130,16 @@ class BagOfWords(CountVectorizer):
         min_df: float = 2,
         max_df: float = 1.0,
         max_features: int | None = None,
-        vocabulary: Any = None,
-        strip_accents: Any = None,
+        vocabulary: object = None,
+        strip_accents: object = None,
         lowercase: bool = True,
         preprocessor: Callable[..., Any] | None = None,
         tokenizer: Callable[..., Any] | None = None,
-        stop_words: Any = None,
+        stop_words: object = None,
         token_pattern: str | None = r"(?u)\b\w\w+\b",
         ngram_range: tuple[int, int] = (1, 1),
-        analyzer: Any = "word",
-        dtype: Any = np.int64,
+        analyzer: object = "word",
+        dtype: object = np.int64,
     ) -> None:
         super().__init__(
             binary=binary,
@@ -247,13 +247,13 @@ class BagOfWords(CountVectorizer):
             return analyze
         vocabulary, too_frequent = self.vocabulary_, self.too_frequent_
 
-        def with_unknown(document: Any) -> list[Hashable]:
+        def with_unknown(document: object) -> list[Hashable]:
             words = (word for word in analyze(document) if word not in too_frequent)
             return [word if word in vocabulary else unknown for word in words]
 
         return with_unknown
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return (V,) words, in the order of the columns; the reserved word is the last one."""
         check_is_fitted(self)
         return super().get_feature_names_out(input_features)
@@ -393,7 +393,7 @@ class BagOfWords(CountVectorizer):
             return None
         return str(words[chosen[0]])
 
-    def _documents(self, raw_documents: Iterable[Any], missing: list[int]) -> Iterator[Any]:
+    def _documents(self, raw_documents: Iterable[object], missing: list[int]) -> Iterator[Any]:
         """Yield the documents that are present, and append the positions of the others to `missing`.
 
         Raises TypeError for one that is not a string, unless a function of the user takes it.

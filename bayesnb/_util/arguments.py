@@ -56,7 +56,7 @@ Seed = int | jax.Array | np.random.RandomState | np.random.Generator
 """Seed of random numbers: an integer, a key of JAX, or a generator of NumPy, from which a seed is drawn."""
 
 
-def read_seed(seed: Any, random_state: Any = None) -> int:
+def read_seed(seed: Any, random_state: object = None) -> int:
     """Return a `Seed` as an integer; raise ValueError for other values than integers from 0 to 2^63 - 1 and keys.
 
     `random_state`, an argument with scikit-learn's name, takes the place of `seed` unless it is None.
@@ -119,7 +119,7 @@ def require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={shown(value)} is unknown; use {' or '.join(map(repr, allowed))}.")
 
 
-def find_class(name: str, label: object, classes: Sequence[Any]) -> int:
+def find_class(name: str, label: object, classes: Sequence[object]) -> int:
     """Return the position of a label in `classes`; raise ValueError if the argument `name` is not a class."""
     if not isinstance(label, Hashable) or label not in dict.fromkeys(classes):
         raise ValueError(f"{name}={shown(label)} is not a class. The classes are {shown(list(classes))}.")
@@ -150,7 +150,7 @@ def require_path(name: str, value: object) -> None:
         raise bad_argument(name, value, "a path: a str or a pathlib.Path", TypeError)
 
 
-def to_numbers(name: str, values: Any) -> np.ndarray:
+def to_numbers(name: str, values: object) -> np.ndarray:
     """Return a number or an array of numbers as a float64 array of the same shape.
 
     Raises

@@ -32,7 +32,7 @@ def scatter_rows(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 # == Tables and columns of other libraries in pandas ================================================
 
 
-def to_pandas(given: Any, argument: str) -> Any:
+def to_pandas(given: object, argument: str) -> Any:
     """Return a table or a column of any library that narwhals knows in pandas, and other values unchanged.
 
     Lazy tables are collected. Memory is shared where possible. Integers beside missing cells stay integers,
@@ -63,7 +63,7 @@ def to_pandas(given: Any, argument: str) -> Any:
         return native
     import pyarrow as pa
 
-    def keep_type(arrow_type: Any) -> Any:
+    def keep_type(arrow_type: object) -> Any:
         """Return the pandas type that keeps dictionaries and dates as they are; None for other types."""
         is_kept = pa.types.is_dictionary(arrow_type) or pa.types.is_date32(arrow_type)
         return pd.ArrowDtype(arrow_type) if is_kept else None
@@ -172,7 +172,7 @@ def require_draws(draws: Any, numbers: float, what: str, advice: str = "Set fewe
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method], Method]:
+def accept_dask(prepare: Callable[[Any, object], np.ndarray]) -> Callable[[Method], Method]:
     """Return a decorator by which a method `method(self, X, ...)` also takes a dask X, and returns a lazy dask array.
 
     Parameters
@@ -185,7 +185,7 @@ def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method],
         """Return the method, extended to dask arrays and dataframes."""
 
         @wraps(method)
-        def call(self: Any, X: object, *args: Any, **kwargs: Any) -> Any:
+        def call(self: object, X: object, *args: object, **kwargs: object) -> Any:
             """Call the method on X, or on each block of rows of a dask X once the returned dask array is computed."""
             if not hasattr(X, "__dask_graph__"):
                 return method(self, X, *args, **kwargs)
@@ -193,7 +193,7 @@ def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method],
             snapshot = copy.copy(self)
             result = prepare(snapshot, _no_rows(X))
 
-            def block(rows: Any, owner: Any) -> Any:
+            def block(rows: Any, owner: object) -> Any:
                 return getattr(owner, method.__name__)(rows, *args, **kwargs) if rows.shape[0] else result
 
             mapped = _map_frame if collection_kind(X) == "frame" else _map_array
@@ -246,7 +246,7 @@ def _map_array(block: Callable[..., Any], X: Any, owner: Any, result: np.ndarray
     import dask.array as da
     from dask.delayed import delayed
 
-    def two_dimensional(rows: Any, owner: Any) -> Any:
+    def two_dimensional(rows: Any, owner: object) -> Any:
         values = block(rows, owner)
         return values if values.ndim == 2 else values[:, None]
 
@@ -258,7 +258,7 @@ def _map_array(block: Callable[..., Any], X: Any, owner: Any, result: np.ndarray
     return mapped if result.ndim == 2 else mapped[:, 0]
 
 
-def _map_frame(block: Callable[..., Any], X: Any, owner: Any, result: np.ndarray) -> Any:
+def _map_frame(block: Callable[..., object], X: Any, owner: object, result: np.ndarray) -> Any:
     """Return the lazy dask array of `block(rows, owner)` for each partition of a dask dataframe X.
 
     `result` is what `block` returns for no rows: an array of the type and the width of all results.

@@ -211,7 +211,7 @@ def read_batches(
     columns: Sequence[str] | None,
     others: Sequence[str] = (),
     format: str | None = None,
-    types: Mapping[str, Any] | None = None,
+    types: Mapping[str, object] | None = None,
     missing: Iterable[str] = MISSING,
     names: Sequence[str] | None = None,
     delimiter: str = ",",
@@ -302,7 +302,7 @@ def _find_damaged_column(content: Any, group: int, names: Sequence[str]) -> str:
     return names[0]
 
 
-def cut_batches(tables: Iterable[Any], n: int) -> Iterator[Any]:
+def cut_batches(tables: Iterable[object], n: int) -> Iterator[Any]:
     """Yield the rows of tables of Arrow in record batches of at most n rows, while a thread reads the next tables.
 
     The thread has ended when the iterator ends, also by an error.
@@ -316,7 +316,7 @@ def cut_batches(tables: Iterable[Any], n: int) -> Iterator[Any]:
                 yield from table.slice(start, n).to_batches()
 
 
-def _join_tables(tables: Iterable[Any], n: int) -> Iterator[Any]:
+def _join_tables(tables: Iterable[object], n: int) -> Iterator[Any]:
     """Yield the rows of tables of Arrow in tables of one chunk and at least n rows, the last one excepted."""
     import pyarrow as pa
 

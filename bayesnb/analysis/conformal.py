@@ -208,7 +208,7 @@ def _rank_independent(compared: tuple[Any, ...], estimate: Estimate, is_own: boo
     prior, statistics, added, x, likelihood, label, y, weight, bounds = compared
     n = bounds.shape[1]
 
-    def repeat_class(tree: Any) -> Any:
+    def repeat_class(tree: object) -> Any:
         # Fields with an axis of classes are (C, K, …); fields that classes have in common, such as `group`, are (K,).
         return jax.tree.map(lambda v: xp.broadcast_to(xp.asarray(v)[y], (n, *v.shape[1:])) if v.ndim >= 2 else v, tree)
 
@@ -245,7 +245,7 @@ def _rank_shared(compared: tuple[Any, ...], estimate: Estimate) -> jax.Array:
     prior, statistics, added, x, _, label, y, weight, all_bounds = compared
     of_y, of_label = (xp.arange(len(statistics.class_count)) == c for c in (y, label))
 
-    def rank_candidate(candidate: tuple[tuple[Any, ...], jax.Array]) -> jax.Array:
+    def rank_candidate(candidate: tuple[tuple[object, ...], jax.Array]) -> jax.Array:
         """Compute the (2,) ranks of one candidate from its statistics and bounds (3,)."""
         counts, bounds = candidate
         placed = jax.tree.map(lambda v: xp.expand_dims(of_y, tuple(range(1, v.ndim + 1))) * v, counts)

@@ -188,7 +188,7 @@ def _require_small_tables(cells: list[Cells], n_classes: int, names: Sequence[st
         require_memory(n_classes * a * b, f"The table of {of}", "Leave one of them out of features=.", _TABLE)
 
 
-def _cells_of_levels(columns: Columns, family: Dirichlet, code: Any, at: np.ndarray) -> list[LevelCells]:
+def _cells_of_levels(columns: Columns, family: Dirichlet, code: np.ndarray, at: np.ndarray) -> list[LevelCells]:
     """Group the features at positions `at` of a block by number of levels; words are two levels, absent and present."""
     alpha, index = np.asarray(family.concentration), np.asarray(columns.index)
     if columns.one_simplex:  # Words are absent or present.

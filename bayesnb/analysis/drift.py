@@ -421,7 +421,7 @@ def _tail_probabilities(train: np.ndarray, batch: np.ndarray, share: np.ndarray)
     return np.minimum(*(np.where(a > 0, betainc(np.where(a > 0, a, 1.0), b + 1, p), 1.0) for a, b, p in tails))
 
 
-def _gamma_tail(statistic: Any, mean: Any, variance: Any) -> Any:
+def _gamma_tail(statistic: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """Probability that a gamma variate of this mean and variance exceeds a statistic; 1 if it does not vary."""
     varies = (mean > 0) & (variance > 0)
     mean, variance = np.where(varies, mean, 1.0), np.where(varies, variance, 1.0)

@@ -255,7 +255,7 @@ def _word_lines(
 
 
 @kernel
-def _log_odds_variance(family: Any, x: tuple[Any, ...], c: jax.Array, k: jax.Array) -> jax.Array:
+def _log_odds_variance(family: Any, x: tuple[object, ...], c: jax.Array, k: jax.Array) -> jax.Array:
     """Compute (n, T) posterior variances of log p(x_t | c, θ) - log p(x_t | k, θ), c and k (n,) classes of the rows."""
     return family.log_odds_of_terms(*x, c, k).variance
 
@@ -523,7 +523,7 @@ def _moments(words: _Words, c: int, class_prob: np.ndarray) -> tuple[np.ndarray,
     return own_mean - other_mean, np.sqrt(np.maximum(own_variance + other_variance, 0.0))
 
 
-def _log_beta_moments(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+def _log_beta_moments(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of the logarithm of a Beta(a, b) variate."""
     return digamma(a) - digamma(a + b), polygamma(1, a) - polygamma(1, a + b)
 
@@ -746,7 +746,7 @@ def _node_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answer
         block_weights = TermWeights(np.zeros(n_classes), (weights.blocks[b],), (weights.exponents[b],))
         raised = replace(plain, weights=block_weights)
 
-    def score(scored_model: NaiveBayes, index: np.ndarray, child: int, level: Any) -> np.ndarray:
+    def score(scored_model: NaiveBayes, index: np.ndarray, child: int, level: np.ndarray | int) -> np.ndarray:
         cells = rows.replace_cells(index, child, level)
         return scoring.score(scoring.read(encoding, scored_model, "predictive"), (cells,), len(index), scoring.joint)
 

@@ -404,7 +404,7 @@ def posterior_predictive_check(
     nb: Classifier,
     X: object,
     y: object,
-    statistic: str | Callable[[pd.DataFrame, np.ndarray], Any] = "association",
+    statistic: str | Callable[[pd.DataFrame, np.ndarray], object] = "association",
     draws: int = 500,
     seed: Seed = 0,
     features: Iterable[object] | None = None,
@@ -663,7 +663,7 @@ def _require_quantities(name: str, tables: Tables, draws: int) -> None:
 # -- functions of users --------------------------------------------------------------------------
 
 
-def _of_function(name: str, function: Callable[[pd.DataFrame, np.ndarray], Any], encoding: Encoding) -> Statistic:
+def _of_function(name: str, function: Callable[[pd.DataFrame, np.ndarray], object], encoding: Encoding) -> Statistic:
     """Return a user's function of a table and labels as a statistic."""
     names: list[str] = []  # Known from the observed table, which is measured first.
 
@@ -707,7 +707,7 @@ def _to_frame(tables: Tables, i: int, encoding: Encoding) -> pd.DataFrame:
     """Return table i as a DataFrame with the names of the columns, and levels as categoricals."""
     names = encoding.feature_names
     binary = {int(j) for block in encoding.blocks if block.kind == "bernoulli" for j in block.index}
-    columns: dict[int, Any] = dict(zip(map(int, tables.number_index), tables.numbers[i].T, strict=True))
+    columns: dict[int, object] = dict(zip(map(int, tables.number_index), tables.numbers[i].T, strict=True))
     for j, codes, levels in zip(map(int, tables.level_index), tables.codes[i].T, tables.levels, strict=True):
         categories = pd.Index(list(levels), tupleize_cols=False)
         is_binary = j in binary

@@ -322,7 +322,7 @@ class PermutationNull:
 
 
 def permutation_null(
-    procedure: Callable[[Any], float], y: object, permutations: int = 99, seed: Seed = 0
+    procedure: Callable[[object], float], y: object, permutations: int = 99, seed: Seed = 0
 ) -> PermutationNull:
     """Compute the distribution of a score over permuted labels, with every choice on the rows made anew.
 
@@ -486,11 +486,11 @@ def _require_same(first: Fitted, second: Fitted) -> None:
             raise ValueError(f"bayes_factor: both models must be fitted on the same rows. {differ}")
 
 
-def _contents(fitted: Fitted) -> list[tuple[str, Any]]:
+def _contents(fitted: Fitted) -> list[tuple[str, object]]:
     """Return (name, list) of the encoding, then (name, statistics) of classes and of each block, without parents."""
     bases = [block.base for block in fitted.encoding.blocks]
     columns = [(j, f"{name} ({base.kind})") for base in bases for j, name in zip(base.index, base.names, strict=True)]
-    contents: list[tuple[str, Any]] = [("classes", list(fitted.encoding.classes.values))]
+    contents: list[tuple[str, object]] = [("classes", list(fitted.encoding.classes.values))]
     contents += [("columns", [name for _, name in sorted(columns)])]
     contents += [("blocks of columns", [base.kind for base in bases])]
     contents += [("levels", [list(base.axis()[1] or ()) for base in bases]), ("classes", fitted.statistics.class_count)]
@@ -769,7 +769,7 @@ def tune_alpha(
     # Concentrations may be proportional to α: those at α = 1 are multiplied by each value.
     source = choose_prior(fitted, prior) if by == "loo" else fitted.prior
     unit = float64(_prior_with)(source, {n: 1.0 / getattr(nb, n) for n in names if n in _CONCENTRATIONS})
-    score: Callable[[dict[str, Any]], Any]
+    score: Callable[[dict[str, object]], object]
     if by == "loo":
         require_average(fitted.estimate)
         counted = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
@@ -853,12 +853,12 @@ def _prior_with(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
 
 
 @kernel
-def _log_evidence(values: dict[str, Any], prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+def _log_evidence(values: dict[str, object], prior: NaiveBayes, statistics: Statistics) -> jax.Array:
     """Compute log p(X, y) at hyperparameters."""
     return _prior_with(prior, values).log_evidence(statistics)
 
 
-def _loo_score(values: dict[str, Any], unit: NaiveBayes, fitted: Fitted, counted: Any) -> float:
+def _loo_score(values: dict[str, object], unit: NaiveBayes, fitted: Fitted, counted: Any) -> float:
     """Compute Σ w log p(y | x, the other rows) at hyperparameters."""
     state = replace(fitted, empirical_prior=float64(_prior_with)(unit, values))
     joint = leave_one_out(state, counted, fitted.estimate, "derived")
@@ -868,7 +868,7 @@ def _loo_score(values: dict[str, Any], unit: NaiveBayes, fitted: Fitted, counted
 
 def _refit(nb: Tunable, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
     """Return a copy of `nb` with the same counts under the tuned prior; tuned names are added to its `chosen`."""
-    arguments: dict[str, Any] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
+    arguments: dict[str, object] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
     others = {name: value for name, value in values.items() if name not in _CONCENTRATIONS}
     for argument, family in zip(fitted.prior_arguments, float64(_prior_with)(source, others).blocks, strict=True):
         if others.keys() & family.tunable.keys():

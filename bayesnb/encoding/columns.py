@@ -56,13 +56,13 @@ class Unknown(NamedTuple):
     row: int
 
 
-UnknownPolicy = Callable[[Any, list[Unknown]], None]
+UnknownPolicy = Callable[["LevelColumns", list[Unknown]], None]
 """Called with the categorical columns and their unknown values, before these become missing cells or a level."""
 NamedLevels = Mapping[int, Sequence[Hashable]]
 """Levels by position of their column in the table."""
 
 
-def ignore_unknown(columns: Any, unknown: list[Unknown]) -> None:
+def ignore_unknown(columns: LevelColumns, unknown: list[Unknown]) -> None:
     """Do nothing, for rows whose unknown levels were reported before."""
 
 
@@ -100,8 +100,7 @@ class Columns(ABC):
     @property
     def statistics(self) -> type[Any]:
         """Type of the sufficient statistics."""
-        kind: type[Any] = self.family.statistics
-        return kind
+        return self.family.statistics
 
     @property
     def network(self) -> Any:
@@ -383,8 +382,7 @@ class ExposedColumns(RealColumns):
     @property
     def statistics(self) -> type[Any]:
         """Type of the sufficient statistics, which sum exposures."""
-        kind: type[Any] = self.family.exposed_statistics
-        return kind
+        return self.family.exposed_statistics
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> ExposedRows:
         """Return counts and exposures as rows; raise ValueError for a negative count. `policy` is not used."""
@@ -595,7 +593,7 @@ def check_edges(
         unbinned = [table.names[j] for j in by_position if j not in {*index, *others}]
         if unbinned:
             raise ValueError(f"edges are given for column {shown(unbinned[0])}, which is not binned. Remove the entry.")
-        entries: list[Any] = [by_position.get(j) for j in index]
+        entries: list[object] = [by_position.get(j) for j in index]
     elif isinstance(edges, Sequence | np.ndarray) and not isinstance(edges, str) and len(edges) == len(index):
         entries = list(edges)
     else:

@@ -27,7 +27,7 @@ def rows_of_experts(columns: Sequence[Columns], table: Table) -> Any:
     """
     if table.is_sparse:
         return table.data
-    series: dict[int, Any] = {}
+    series: dict[int, object] = {}
     for base in (block.base for block in columns):
         if hasattr(base, "levels"):
             codes = base.rows(table, ignore_unknown).code(0, table.n_rows, table.n_rows)

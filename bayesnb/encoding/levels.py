@@ -204,7 +204,7 @@ class Levels:
     def __contains__(self, value: object) -> bool:
         return _key(value) in self._index
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Values without the index, whose keys formats such as skops cannot write."""
         return {"values": self.values}
 
@@ -399,7 +399,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
 def _factorize_text(column: Any) -> tuple[np.ndarray, list[Hashable]] | None:
     """Return the codes and values of a pandas column of text, by Arrow's dictionary if it has one; else None."""
     dtype = getattr(column, "dtype", None)
-    arrow_type: Any = getattr(dtype, "pyarrow_dtype", None)
+    arrow_type: object = getattr(dtype, "pyarrow_dtype", None)
     if hasattr(arrow_type, "value_type") and str(arrow_type.value_type) in ("string", "large_string"):
         array = column.array.__arrow_array__().unify_dictionaries().combine_chunks()
         present = np.array([value is not None for value in array.dictionary.to_pylist()] + [False])
@@ -487,7 +487,7 @@ def to_python(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _sort_values(values: Iterable[Any]) -> list[Hashable]:
+def _sort_values(values: Iterable[object]) -> list[Hashable]:
     """Return values sorted by the name of their type, then by value, or by text if values cannot be compared."""
     values = list(values)
     try:

@@ -180,7 +180,7 @@ def prior_of_trees(alpha: object, columns: Any, n_classes: int) -> TreeAveraged:
     return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
 
 
-def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -> Any:
+def prior_of_numbers(given: object, columns: Any, classes: Levels, argument: str) -> Any:
     """Return the prior of numbers: a family with parameters (C, F), or an empirical prior.
 
     Parameters
@@ -211,7 +211,7 @@ def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -
     fields = {field: np.ones(_shape_of(family.axes.get(field, "CF"), shape)) for field in by_column}
     derived, source = dict[int, Any](), np.full(shape[1], -1)
 
-    def match(field: str, value: Any) -> np.ndarray:
+    def match(field: str, value: object) -> np.ndarray:
         """Return the parameters of one column, () or (C, 1), from a value that may be a vector over the classes."""
         values = to_numbers(field, match_classes(field, value, classes))
         return values[:, None] if values.ndim == 1 else values
@@ -232,7 +232,7 @@ def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -
     return PriorByColumn(family(**fields), tuple(derived.values()), source) if derived else family(**fields)
 
 
-def read_dispersion(given: Any, columns: Any) -> np.ndarray:
+def read_dispersion(given: object, columns: Any) -> np.ndarray:
     """Return (F,) dispersions of counts, positive numbers that are `given` for all columns, by position or by name.
 
     Raises
@@ -247,7 +247,7 @@ def read_dispersion(given: Any, columns: Any) -> np.ndarray:
 
 
 def _read_prior(
-    given: Any, family: Any, argument: str, shape: tuple[int, int], match: Callable[[str, Any], Any]
+    given: Any, family: Any, argument: str, shape: tuple[int, int], match: Callable[[str, object], object]
 ) -> Any:
     """Return a family with parameters of this shape, or an empirical prior; `match` orders the entries of fields."""
     if isinstance(given, family):
@@ -371,7 +371,7 @@ class _Column(NamedTuple):
 def _read_entry(name: str, entry: Any, column: _Column, classes: Levels) -> np.ndarray:
     """Return concentrations (C, K) from the entry of one column, which is called `name` in messages."""
 
-    def read(name: str, entry: Any, *n_rows: int) -> np.ndarray:
+    def read(name: str, entry: object, *n_rows: int) -> np.ndarray:
         """Return (…, K) concentrations from an entry without labels of classes, an array of which may have `n_rows`."""
         labels = None
         if is_labelled(entry):
@@ -508,7 +508,7 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
     return prior
 
 
-def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
+def _require_structures(given: Any, columns_prior: object, name: str) -> None:
     """Raise ValueError unless `given` is a proper prior over the same structures as the columns' prior."""
     _require_positive(np.asarray(given.concentration), f"{name}.concentration")
     if not same_structure(given, columns_prior):

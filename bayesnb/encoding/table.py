@@ -88,7 +88,7 @@ class SparseNumbers:
         shape: tuple[int, int] = self.matrix.shape
         return shape
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         """Return a slice of the rows as an array; rows at some positions, or some columns `[:, index]`, as sparse."""
         part = self.matrix[index]
         return part.toarray() if isinstance(index, slice) else SparseNumbers(part)
@@ -535,7 +535,7 @@ _FIRST_ROWS = 2**12
 """Number of rows that are searched for all labels first, as the others are seldom needed."""
 
 
-def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
+def check_labels(y: object, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
     """Return the classes that occur, and the (N,) index of each row's class, for labels of any hashable type.
 
     Parameters
@@ -560,7 +560,7 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
     return classes, index
 
 
-def check_partial_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
+def check_partial_labels(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
     """Return the classes that occur, and the (N,) index of each row's class, -1 for a row without a label.
 
     Such a row has the label -1, None, NaN, NaT or pd.NA.
@@ -683,7 +683,7 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
         check_classification_targets(y[present])
 
 
-def labels_to_array(y: Any, name: str) -> Any:
+def labels_to_array(y: object, name: str) -> Any:
     """Return labels as an array, in which a tuple of a list is one label; a table of labels as one of pandas."""
     y = to_pandas(y, name)
     if hasattr(y, "shape"):
@@ -760,14 +760,14 @@ def read_labelled(argument: str, given: Any) -> dict[Hashable, Any] | None:
     return dict(zip(_index_labels(argument, given), given.tolist(), strict=True))
 
 
-def is_labelled(given: Any) -> bool:
+def is_labelled(given: object) -> bool:
     """Return whether a value is matched by label: a mapping, a Series or DataFrame, or a list that has one of these."""
     if isinstance(given, list | tuple):
         return any(_names_entries(entry) for entry in given if not isinstance(entry, int | float))
     return _names_entries(given)
 
 
-def match_classes(argument: str, given: Any, classes: Levels, read: Callable[[str, Any], Any] | None = None) -> Any:
+def match_classes(argument: str, given: object, classes: Levels, read: Callable[[str, Any], Any] | None = None) -> Any:
     """Return the entries of a labelled vector in the order of the classes; other values are returned unchanged.
 
     Parameters
@@ -796,7 +796,7 @@ def match_classes(argument: str, given: Any, classes: Levels, read: Callable[[st
     return [(read or _to_number)(f"{argument}[{shown(label)}]", labelled[label]) for label in names]
 
 
-def match_columns(argument: str, given: Any, names: Sequence[str]) -> dict[int, Any]:
+def match_columns(argument: str, given: object, names: Sequence[str]) -> dict[int, Any]:
     """Return the entries of a labelled vector by position of the column.
 
     Parameters
@@ -820,7 +820,7 @@ def match_columns(argument: str, given: Any, names: Sequence[str]) -> dict[int, 
     position = {name: j for j, name in enumerate(names)}
     if _has_default_index(given) and any(position.get(str(j)) != j for j in range(len(labelled))):
         raise _two_readings(argument, given, f"the columns of X are {_list(names)}", "columns")
-    entries: dict[int, Any] = {}
+    entries: dict[int, object] = {}
     for label, entry in labelled.items():
         j = find_column(argument, count_from_start(label, len(names)), names, position)
         if j in entries:
@@ -830,7 +830,7 @@ def match_columns(argument: str, given: Any, names: Sequence[str]) -> dict[int, 
 
 
 def select_columns(
-    argument: str, given: Any, names: Sequence[str], index: Sequence[int], n_columns: int
+    argument: str, given: object, names: Sequence[str], index: Sequence[int], n_columns: int
 ) -> dict[int, Any]:
     """Return the entries of a labelled vector for some columns of X, by position among these.
 
@@ -852,7 +852,7 @@ def select_columns(
     return {place: labelled[label] for label, place in places.items() if place is not None}
 
 
-def match_all_columns(argument: str, given: Any, names: Sequence[str], index: Sequence[int], n_columns: int) -> Any:
+def match_all_columns(argument: str, given: object, names: Sequence[str], index: Sequence[int], n_columns: int) -> Any:
     """Return the entries of a labelled vector in the order of some columns of X; other values are returned unchanged.
 
     The arguments are those of `select_columns`.
@@ -922,7 +922,7 @@ def _find_place(
     return named
 
 
-def match_levels(argument: str, given: Any, levels: Sequence[Hashable], column: str) -> list[float]:
+def match_levels(argument: str, given: object, levels: Sequence[Hashable], column: str) -> list[float]:
     """Return an entry for each level of a column, 1 for those that a labelled vector does not name.
 
     Raises
@@ -946,7 +946,7 @@ def match_levels(argument: str, given: Any, levels: Sequence[Hashable], column: 
     return entries
 
 
-def by_rows(argument: str, given: Any) -> Any:
+def by_rows(argument: str, given: object) -> Any:
     """Return a pandas DataFrame as a dict from the label of a row to a Series by column; other values unchanged.
 
     Raises
@@ -959,7 +959,7 @@ def by_rows(argument: str, given: Any) -> Any:
     return {label: given.iloc[i] for i, label in enumerate(_index_labels(argument, given))}
 
 
-def names_classes(argument: str, given: Any, classes: Levels, levels: Iterable[Hashable]) -> bool:
+def names_classes(argument: str, given: object, classes: Levels, levels: Iterable[Hashable]) -> bool:
     """Return whether the labels of a vector for one column are classes; otherwise the labels are levels.
 
     They are classes if an entry is a vector by level, or if some are known classes, and none is a known level.
@@ -980,13 +980,13 @@ def named_levels(argument: str, given: Any, classes: Levels, levels: Iterable[Ha
     if isinstance(given, list | tuple) or not is_labelled(given) or _has_default_index(given):
         return []
     if names_classes(argument, given, classes, levels):
-        entries: Iterable[Any] = (read_labelled(argument, given) or {}).values()
+        entries: Iterable[object] = (read_labelled(argument, given) or {}).values()
         return list(dict.fromkeys(level for entry in entries for level in named_levels(argument, entry, Levels(()))))
     labels: Iterable[Hashable] = given if isinstance(given, Mapping) else given.index.tolist()
     return [v for v in labels if not (v is None or type(v).__name__ in ("NAType", "NaTType") or v != v)]
 
 
-def _require_length(argument: str, given: Sequence[Any], n_columns: int) -> Sequence[Any]:
+def _require_length(argument: str, given: Sequence[object], n_columns: int) -> Sequence[Any]:
     """Return a list over columns; raise ValueError unless it has `n_columns` entries."""
     if len(given) != n_columns:
         raise ValueError(
@@ -995,7 +995,7 @@ def _require_length(argument: str, given: Sequence[Any], n_columns: int) -> Sequ
     return given
 
 
-def _names_entries(given: Any) -> bool:
+def _names_entries(given: object) -> bool:
     """Return whether a value is a mapping, or a Series or DataFrame of pandas."""
     return isinstance(given, Mapping) or hasattr(given, "iloc")
 

@@ -338,7 +338,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return the blocks of columns that hyperparameters make of a table, with no levels but declared ones."""
         raise NotImplementedError
 
-    def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
+    def with_priors(self, priors: Mapping[str, object], chosen: tuple[str, ...] = ()) -> Self:
         """Return a copy with the same counts under other hyperparameters.
 
         The copy keeps the kinds of columns that `fit` has chosen, also in a later fit.

@@ -36,7 +36,7 @@ COLUMNS = ("class", "feature", "type", "level", "count", "mean", "m2")
 _BOOLEANS = dict.fromkeys(("true", "t", "1", "1.0"), True) | dict.fromkeys(("false", "f", "0", "0.0"), False)
 
 
-def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
+def from_counts(nb: NB, table: object, *, log_base: float | None = None) -> NB:
     """Fit a classifier to a table of counts, such as the result of the query `bayesnb.sql.counts`.
 
     Parameters
@@ -112,7 +112,7 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     return nb
 
 
-def count_table(table: Any, owner: str, learn: Learn) -> Counted:
+def count_table(table: object, owner: str, learn: Learn) -> Counted:
     """Return the encoding and the statistics of a table of counts, without log base measures.
 
     Parameters
@@ -266,7 +266,7 @@ def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
     n = max(2, *map(len, levels.values()))
     cells: dict[str, Any] = {}
     for name, values in levels.items():
-        column: list[Any] = values or [1.0, 2.0]
+        column: list[object] = values or [1.0, 2.0]
         cells[name] = np.empty(n, object if values else float)
         cells[name][:] = [column[i % len(column)] for i in range(n)]
     return pd.DataFrame(cells)

@@ -192,7 +192,7 @@ def _maximize(
 
 @kernel(donate_argnums=0)
 def _add_expected_counts(
-    total: Statistics, parameters: JointLikelihood, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
+    total: Statistics, parameters: JointLikelihood, x: tuple[object, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
     """Do the E-step for one block: return `total` plus expected counts and `log_base` (N,), and (N,) log p(row | θ)."""
     joint = parameters.log_joint(x)
@@ -244,7 +244,7 @@ class EM:
     (True, array([-7.978, -7.978]), array([-7.978]))
     """
 
-    estimator: Any
+    estimator: NaiveBayesClassifier
     objective: np.ndarray
     converged: bool
     starts: np.ndarray
@@ -484,7 +484,7 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
             nb.set_params(**{name: _pool(getattr(nb, name), getattr(family, "empirical", {}))})
 
 
-def _pool(prior: Any, empirical: Mapping[str, Any]) -> Any:
+def _pool(prior: Any, empirical: Mapping[str, object]) -> Any:
     """Return a prior of numbers, or priors by column, that can be derived without classes; `empirical` are by name.
 
     For normal columns that is the variance over all rows in place of that in classes.
@@ -601,7 +601,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     max_iter: int = 200
     n_init: int = 10
     seed: Seed = 0
-    random_state: Any = None
+    random_state: object = None
 
     __getattr__ = classifier_state.raise_missing
     __dir__ = predictions.list_attributes

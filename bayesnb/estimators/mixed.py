@@ -209,7 +209,7 @@ class MixedNB(HalvesClassifier):
     counts_prior: object = "pooled"
     exponential_prior: object = "pooled"
     prior: object = None
-    random_state: Any = None
+    random_state: object = None
 
     @property
     def no_counts(self) -> str | None:  # type: ignore[override]
@@ -234,7 +234,7 @@ class MixedNB(HalvesClassifier):
         """Ascending inner ends of the cells of each binned column, by name."""
         return cell_edges(self.encoding_.blocks)
 
-    def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
+    def with_priors(self, priors: Mapping[str, object], chosen: tuple[str, ...] = ()) -> Self:
         """Return a copy with the same counts, and the same kinds of columns, under other hyperparameters.
 
         Parameters
@@ -590,7 +590,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             wanted = f"strictly between 0 and {n_features}, the number of features"
             require_number("expected_features", expected, wanted, lambda number: 0 < number < n_features)
             return np.full(n_features, logit(expected / n_features))
-        given: Any = self.inclusion
+        given: object = self.inclusion
         if is_labelled(given):
             entries = match_columns("inclusion", given, encoding.feature_names)
             given = [entries.get(j, INCLUSION) for j in range(n_features)]

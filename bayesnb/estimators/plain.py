@@ -169,7 +169,7 @@ class CategoricalNB(NaiveBayesClassifier):
 
     def _split_by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
         """Split a (C, L) array over the concatenated levels of all features into (C, L_j) arrays, one per feature."""
-        columns: Any = self.encoding_.blocks[0]
+        columns: Columns = self.encoding_.blocks[0]
         return np.split(flat, columns.start()[1:], axis=1)
 
     _tags = ("categorical", "allow_nan", "poor_score")
@@ -429,7 +429,7 @@ def declared_columns(table: Table, categories: object, alpha: object) -> set[int
     return declared | match_columns("categories", by_column, table.names).keys()
 
 
-def _read_categories(table: Table, index: Sequence[int], categories: object) -> list[Any]:
+def _read_categories(table: Table, index: Sequence[int], categories: object) -> list[object]:
     """Return the levels that `categories` gives for each column of `index`; None for "auto" or no entry.
 
     Raises

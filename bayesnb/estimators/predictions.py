@@ -30,7 +30,7 @@ _MOST_CLASSES = 12
 _HOLDS = "The posterior follows from these rows. Class probabilities and their intervals hold only if the model does."
 
 
-def summary(nb: Any) -> str:
+def summary(nb: BaseEstimator) -> str:
     """Return the summary of a classifier as an HTML card, without sections that fail; "" for an unfitted classifier."""
     sections = (_features_html, _classes_html, _weights_html, _iterations_html)
     title = "".join(_try_section(_describe_data, nb))
@@ -38,7 +38,7 @@ def summary(nb: Any) -> str:
     return card(type(nb).__name__, title, *tables, notes=_try_section(_list_notes, nb)) if title else ""
 
 
-def _try_section(section: Callable[[Any], Iterator[str]], nb: Any) -> Iterator[str]:
+def _try_section(section: Callable[[Any], Iterator[str]], nb: object) -> Iterator[str]:
     """Yield the texts of a section, or none if it raises: a display must not fail, whatever was set after `fit`."""
     with suppress(Exception):
         yield from list(section(nb))
@@ -97,7 +97,7 @@ def _iterations_html(nb: Any) -> Iterator[str]:
     yield table([("converged", "yes" if nb.converged_ else "no"), ("iterations", nb.n_iter_)])
 
 
-def _list_notes(nb: Any) -> Iterator[str]:
+def _list_notes(nb: FittedClassifier) -> Iterator[str]:
     """Yield sentences about the posterior: why it is not exact, or what it assumes and what the same rows chose."""
     if nb.no_posterior is not None:
         yield f"No exact posterior: {nb.no_posterior}"

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 # == Conditional probabilities of variables of a network ===========================================
 
 
-def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None) -> pd.Series:
+def query(fitted: Fitted, variables: object, given: Mapping[Hashable, object] | None) -> pd.Series:
     """Compute a Series of P(variables | given) in a network; see `StructuredNB.query` for arguments and errors."""
     import pandas as pd
 
@@ -177,7 +177,7 @@ class StructuredNB(NaiveBayesClassifier):
             "one with full tables, such as TAN()."
         )
 
-    def query(self, variables: object, given: Mapping[Any, object] | None = None) -> pd.Series:
+    def query(self, variables: object, given: Mapping[Hashable, object] | None = None) -> pd.Series:
         """Compute exact posterior predictive probabilities P(variables | given) of variables of the network.
 
         Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from numbers import Number
@@ -182,18 +182,18 @@ class NetworkNB(HalvesClassifier, StructuredNB):
     {'0': None, '1': '0'}
     """
 
-    parents: Mapping[Any, object] | None = None
+    parents: Mapping[Hashable, object] | None = None
     _: KW_ONLY
     estimate: Estimate = "predictive"
     tables: str = "full"
     prior: object = None
-    random_state: Any = None
+    random_state: object = None
 
     _needs_arcs = False
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return a node (child, *parents) for each column by `parents`; ValueError for unknown or double names."""
-        named: Any = {} if self.parents is None else self.parents
+        named: object = {} if self.parents is None else self.parents
         if not isinstance(named, Mapping):
             raise bad_argument("parents", named, "a dict {column: parent, list of parents, or None}")
         parents: dict[int, list[int]] = {}
@@ -341,7 +341,7 @@ class SPODE(HalvesClassifier, StructuredNB):
     estimate: Estimate = "predictive"
     tables: str = "full"
     prior: object = None
-    random_state: Any = None
+    random_state: object = None
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return (j, p) for all columns j but the parent p, and (p,); ValueError for an unusable `parent`."""
@@ -519,7 +519,7 @@ class TAN(HalvesClassifier, StructuredNB):
     estimate: Estimate = "predictive"
     tables: str = "full"
     prior: object = None
-    random_state: Any = None
+    random_state: object = None
 
     _learned = "the tree"
 
@@ -757,7 +757,7 @@ class KDB(HalvesClassifier, StructuredNB):
     estimate: Estimate = "predictive"
     numbers: str = "binned"
     prior: object = None
-    random_state: Any = None
+    random_state: object = None
 
     _learned = "the network"
     tables = "context"

@@ -321,7 +321,7 @@ class WeightedNB(WeightAttributes):
     _: KW_ONLY
     max_rows: int = 10_000
     seed: Seed = 0
-    random_state: Any = None
+    random_state: object = None
     experts: Any = ()
     n_jobs: int | None = None
 

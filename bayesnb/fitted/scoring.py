@@ -41,7 +41,7 @@ def score(reading: JointLikelihood, rows: tuple[Rows, ...], n: int, output: Outp
     return map_rows(rows, n, partial(kernels.score, output=output), reading=reading, cells=cells)
 
 
-def prepare(reading: JointLikelihood, x: tuple[Any, ...]) -> JointLikelihood:
+def prepare(reading: JointLikelihood, x: tuple[object, ...]) -> JointLikelihood:
     """Equal likelihood whose tables are rearranged by NumPy for rows encoded like `x`; in float64 if called there.
 
     They are put on JAX's device, once for all pieces of rows, if the kernel that scores a piece is compiled.

@@ -30,7 +30,7 @@ from bayesnb.encoding import (
     report_unknown,
     to_table,
 )
-from bayesnb.families import Dirichlet, LevelCounts, offers
+from bayesnb.families import Dirichlet, Known, LevelCounts, offers
 from bayesnb.families.arrays import Array, kernel, xp
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
@@ -111,7 +111,7 @@ class Adaptable(Classifier, Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Hyperparameters by name."""
 
-    def fit(self, X: object, y: object) -> Any:
+    def fit(self, X: object, y: object) -> object:
         """Fit to rows, and return the classifier."""
 
     def with_counts(self, counted: Counted) -> Self:
@@ -124,7 +124,7 @@ class Adaptable(Classifier, Protocol):
 class Tunable(Adaptable, Protocol):
     """Classifier that is copied with other priors."""
 
-    def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
+    def with_priors(self, priors: Mapping[str, object], chosen: tuple[str, ...] = ()) -> Self:
         """Copy with the same counts under other hyperparameters."""
 
 
@@ -184,7 +184,7 @@ class Fitted:
     cells: NumberCells | None
     weight_posterior: WeightPosterior | None = field(default=None, kw_only=True)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # Cached values are computed again.
 
     @property
@@ -683,7 +683,7 @@ def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
 
 
 # Function of a joint likelihood and rows: `JointLikelihood.log_joint` (n, C), `.log_likelihood` or `.terms`.
-Score = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
+Score = Callable[[JointLikelihood, tuple[object, ...]], jax.Array]
 
 
 def leave_one_out(
@@ -730,7 +730,7 @@ def _leave_one_out(
         readings = [scoring.read(encoding, posterior, estimate, multiplicity), *every]
         prepared: list[JointLikelihood] = []
 
-        def score_block(x: tuple[Any, ...], label: np.ndarray) -> jax.Array:
+        def score_block(x: tuple[object, ...], label: np.ndarray) -> jax.Array:
             if not prepared:  # Terms are those of tables as they are.
                 prepared.extend(readings if is_terms else [scoring.prepare(r, x) for r in readings])
             return _score_without(prepared, log_class, x, label, score)
@@ -745,7 +745,7 @@ def _leave_one_out(
 
 @kernel(static_argnames="score")
 def _score_without(
-    readings: list[JointLikelihood], log_class: jax.Array, x: tuple[Any, ...], label: jax.Array, score: Score
+    readings: list[JointLikelihood], log_class: jax.Array, x: tuple[object, ...], label: jax.Array, score: Score
 ) -> Array:
     """Compute (n, C, …) `score` of a piece of rows by the first of `readings`, with log π in the label's row (C, C).
 
@@ -768,7 +768,7 @@ def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
 
 
 @float64
-def _log_class_without(class_posterior: Any, n_classes: int, weight: float) -> np.ndarray:
+def _log_class_without(class_posterior: Dirichlet | Known, n_classes: int, weight: float) -> np.ndarray:
     """Compute (C, C) log mean class probabilities; row c is that without `weight` rows of class c."""
     each = (LevelCounts(row[None]) for row in -weight * np.eye(n_classes))
     return np.concatenate([class_posterior.update(counts).mean().log_theta for counts in each])

@@ -511,7 +511,7 @@ def predictive_check(result: PredictiveCheck, top: int = 30, ax: Axes | None = N
     ax = style.open_rows(ax, y, names, xlabel=axis, ylabel="quantity")
     outside = (observed < lower) | (observed > upper)
     ax.hlines(y, lower, upper, color=style.GREY, linewidth=2.2, alpha=0.6)
-    dot: dict[str, Any] = {"marker": "o", "color": style.COLOURS[0], "markersize": 4.5}
+    dot: dict[str, object] = {"marker": "o", "color": style.COLOURS[0], "markersize": 4.5}
     diamond: dict[str, Any] = {"marker": "D", "color": style.WRONG, "markersize": 4.5}
     for at, mark in ((~outside, dot), (outside, diamond)):
         ax.plot(observed[at], y[at], linestyle="none", **mark)

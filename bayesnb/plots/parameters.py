@@ -336,7 +336,7 @@ class _Marginal:
     origin: float
     size: float
 
-    def density(self, x: Any) -> Any:
+    def density(self, x: float | np.ndarray) -> np.ndarray:
         """Density at values x in the unit; infinite where the density of a component is."""
         return self.size * sum(weight * f.pdf(self.origin + self.size * x) for weight, f in self.components)
 
@@ -396,7 +396,7 @@ def _join_equal(values: np.ndarray) -> list[tuple[float, str]]:
     return joined
 
 
-def _heights(posterior: _Marginal, prior: _Marginal | None = None) -> Callable[[Any], Any]:
+def _heights(posterior: _Marginal, prior: _Marginal | None = None) -> Callable[[np.ndarray], np.ndarray]:
     """Function from densities to heights in rows, on a scale that holds the posterior and the middle of the prior.
 
     Densities that are higher, such as at the ends of Beta(½, ½), are cut off.
@@ -407,7 +407,7 @@ def _heights(posterior: _Marginal, prior: _Marginal | None = None) -> Callable[[
     return lambda density: _HEIGHT * np.minimum(density / highest, 1.0)
 
 
-def _draw(ax: Axes, i: int, marginal: _Marginal, height: Callable[[Any], Any], **line: Any) -> None:
+def _draw(ax: Axes, i: int, marginal: _Marginal, height: Callable[[np.ndarray], np.ndarray], **line: Any) -> None:
     """Draw the density of a marginal above row i, at more values where it has its mass."""
     ends = np.clip(ax.get_xlim(), *marginal.interval(1.0))
     inner = np.clip(marginal.interval(0.98), *ends)
@@ -560,7 +560,7 @@ def forest(
     about = f"Uncertainty about the parameters, if {'the model' if of_tests else 'naive Bayes'} holds"
     if left_out := len(table) - len(rows):
         about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
-    grey: dict[str, Any] = {"marker": "o", "color": style.GREY}
+    grey: dict[str, object] = {"marker": "o", "color": style.GREY}
     hollow = style.legend_mark("maximum likelihood", **grey, markersize=6.5, markerfacecolor="none")
     line = style.legend_mark("interval of the prior", linestyle="-", color="0.6")
     null = style.legend_mark("no difference", linestyle="--", color="0.6")
@@ -820,7 +820,7 @@ _SPACE = 0.6  # of a row, for all classes
 
 def latent_profiles(
     mixture: Any,
-    data: Any = None,
+    data: object = None,
     features: Iterable[object] | None = None,
     prob: float | None = None,
     ax: Axes | None = None,
@@ -947,7 +947,7 @@ def _draws_at_mean(model: NaiveBayes, encoding: Encoding) -> dict[str, np.ndarra
     return {site: np.stack([values] * 2) for site, values in draws.items()}
 
 
-def _read_draws(fitted: Fitted, data: Any) -> Mapping[str, np.ndarray]:
+def _read_draws(fitted: Fitted, data: object) -> Mapping[str, np.ndarray]:
     """Return the draws of the parameters by site; ValueError if these are not those of the mixture."""
     try:
         return read_parameters(fitted, data).values

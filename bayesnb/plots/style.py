@@ -180,7 +180,7 @@ def legend_mark(label: str, **properties: Any) -> Artist:
 
 
 def draw_dots(
-    ax: Axes, x: Any, y: Any, counts: Any, largest: float, colour: Any, alpha: float = 1.0, marker: str = "o"
+    ax: Axes, x: Any, y: Any, counts: object, largest: float, colour: Any, alpha: float = 1.0, marker: str = "o"
 ) -> Artist:
     """Draw dots whose areas grow linearly with counts up to `largest`, and return them."""
     areas = _dot_areas(counts, largest)

@@ -389,7 +389,7 @@ class CrossFit(NamedTuple):
         return (scaled, groups) if any(shrinkage) else (scaled.sum_groups(groups.index), groups.collapse())
 
 
-def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]:
+def cross_fit(parts: Any, kind: Kind, max_rows: int, seed: int) -> list[CrossFit]:
     """Fit random halves of the rows, and compute the terms of the rows of the other halves by each candidate.
 
     The number of splits is 3,000 divided by the number of units, at least 3 and at most 6, or 1 where terms take too

@@ -36,7 +36,7 @@ _PROB, _DRAWS, _MOST_CATEGORIES, _MANY_ROWS = 0.9, 400, 255, 10_000
 # == Classifiers that are given as experts =========================================================
 
 
-def read_experts(experts: Any, seed: int) -> dict[str, Any]:
+def read_experts(experts: object, seed: int) -> dict[str, Any]:
     """Return {name: unfitted copy} of the classifiers in an argument `experts`; those without a seed have `seed`.
 
     Raises
@@ -73,7 +73,7 @@ def _default_experts() -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-    def mixed(learner: Any) -> Any:
+    def mixed(learner: object) -> Any:
         numbers = make_pipeline(SimpleImputer(add_indicator=True, keep_empty_features=True), StandardScaler())
         levels, are_numbers = make_column_selector(dtype_include="category"), make_column_selector(dtype_include=float)
         return make_pipeline(
@@ -107,7 +107,7 @@ def _other_columns(X: Any) -> list[str]:
 
 
 def _fit_expert(
-    where: str, expert: Any, rows: tuple[Any, np.ndarray, np.ndarray | None], others: Any, n_classes: int
+    where: str, expert: object, rows: tuple[object, np.ndarray, np.ndarray | None], others: object, n_classes: int
 ) -> tuple[Any, np.ndarray | None, list[tuple[Any, str]]]:
     """Fit a copy of an expert to (X, label, weight), and score `others`; return both, and (category, text) of warnings.
 
@@ -134,7 +134,7 @@ def _fit_expert(
 
 
 def cross_fit_experts(
-    experts: Mapping[str, Any], parts: Any, crossed: CrossFit, exponent: float, n_jobs: int | None
+    experts: Mapping[str, object], parts: Any, crossed: CrossFit, exponent: float, n_jobs: int | None
 ) -> tuple[ExpertColumns, CrossFit]:
     """Fit experts to all rows and to the halves of a cross-fit; return the former, and the cross-fit with their terms.
 

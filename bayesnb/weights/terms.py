@@ -918,7 +918,7 @@ class Weighed(Classifier, Protocol):
     weights_: Weights
     max_rows: int
     seed: Seed
-    random_state: Any
+    random_state: object
 
     @property
     def weight_(self) -> np.ndarray:
