@@ -53,8 +53,7 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
         if _first_process() != os.getpid():
             raise ForkedError(_FORKED)
         with _float64_settings():
-            result: R = jax.tree.map(_to_numpy, function(*args, **kwargs))
-            return result
+            return jax.tree.map(_to_numpy, function(*args, **kwargs))
 
     return in_float64
 

@@ -592,8 +592,7 @@ class NodeRows(LevelRows):
     def code(self, start: int, stop: int, size: int) -> jax.Array:
         """(size, G) code of the combination of levels of each node; `MISSING` if one is missing, and for padding."""
         dtype = str(np.min_scalar_type(-max(1, int(self.sizes.max()))))
-        code: jax.Array = joint_code(self.base.code(start, stop, size), *self._joint_code_arrays, dtype=dtype)
-        return code
+        return joint_code(self.base.code(start, stop, size), *self._joint_code_arrays, dtype=dtype)
 
     @cached_property
     def _cells(self) -> np.ndarray:

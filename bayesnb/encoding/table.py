@@ -85,8 +85,7 @@ class SparseNumbers:
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
-        shape: tuple[int, int] = self.matrix.shape
-        return shape
+        return self.matrix.shape
 
     def __getitem__(self, index: object) -> Any:
         """Return a slice of the rows as an array; rows at some positions, or some columns `[:, index]`, as sparse."""

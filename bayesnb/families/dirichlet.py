@@ -298,8 +298,7 @@ class Dirichlet(IndependentClasses):
         """
         log_theta = np.asarray(likelihood.log_theta)
         if self.num_groups == 1 and log_theta.shape[-1]:
-            counts: np.ndarray = rng.multinomial(total, np.exp(log_theta))
-            return counts
+            return rng.multinomial(total, np.exp(log_theta))
         return simulate_levels(log_theta, self.group, rng)
 
     def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:

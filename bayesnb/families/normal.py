@@ -146,8 +146,7 @@ class Moments:
     def spread(self) -> np.ndarray:
         """(F,) standard deviation of each feature over all rows, classes pooled, with divisor n."""
         together = pooled(self)
-        deviation: np.ndarray = np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
-        return deviation
+        return np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:

@@ -58,8 +58,7 @@ class Complete:
     @property
     def shape(self) -> tuple[int, ...]:
         """(number of rows, number of features)."""
-        shape: tuple[int, ...] = self.values.shape
-        return shape
+        return self.values.shape
 
 
 @pytree
@@ -72,8 +71,7 @@ class Exposed:
     @property
     def shape(self) -> tuple[int, ...]:
         """(number of rows, number of features)."""
-        shape: tuple[int, ...] = self.counts.shape
-        return shape
+        return self.counts.shape
 
     def __getitem__(self, index: Any) -> Self:
         """Counts and exposures at an index of rows, or with further axes."""
@@ -124,8 +122,7 @@ def map_each_row(of_row: Callable[[jax.Array], jax.Array], x: object) -> Float[j
     values = numbers(x)
     if is_host(values):
         return of_row(values[:, None])
-    results: jax.Array = jax.lax.platform_dependent(values, cpu=partial(jax.lax.map, of_row), default=jax.vmap(of_row))
-    return results
+    return jax.lax.platform_dependent(values, cpu=partial(jax.lax.map, of_row), default=jax.vmap(of_row))
 
 
 def sum_by_class(
@@ -453,8 +450,7 @@ class PriorByColumn(EmpiricalPrior):
     @property
     def tunable(self) -> Mapping[str, str]:  # type: ignore[override]
         """Hyperparameters for the strength of the prior, and the field that each one is about."""
-        tunable: Mapping[str, str] = self.given.tunable
-        return tunable
+        return self.given.tunable
 
     def __call__(self, statistics: Any, together: Any) -> Any:
         """Prior of all columns, of which some are derived from the statistics, of each class and of all together."""

@@ -924,8 +924,7 @@ class Presence(OneDrawEach):
             lacking = xp.sum(sure, axis=0) - _sparse_product(1.0, self.level, self.indptr, sure.astype(score.dtype))
             return xp.where(lacking > 0.5, -xp.inf, score)
 
-        scores: jax.Array = cond(any_sure, without_impossible, lambda: score)
-        return scores
+        return cond(any_sure, without_impossible, lambda: score)
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log probability of presence or absence of each feature, given a table (C, 2F)."""

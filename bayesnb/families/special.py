@@ -29,8 +29,7 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
     `log_rising(0, 0)` is 0 and `log_rising(0, x)` is -inf: the limits of an improper prior.
     """
     if isinstance(x, float) and x == 1.0:
-        log_a: Array = xp.log(xp.asarray(a, float))
-        return log_a
+        return xp.log(xp.asarray(a, float))
     a, x = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
     return (_log_rising if is_host(a, x) else _differentiable_log_rising)(a, x)
 

@@ -583,8 +583,7 @@ def require_posterior(nb: Classifier, who: str, draws: object = None, rows: obje
     require_fitted(nb, who)
     if is_mixture(nb) and not (draws is None or isinstance(draws, int | np.integer)):
         mixture: Any = nb
-        of_mixture: Fitted = mixture.estimator_.fitted_
-        return of_mixture
+        return mixture.estimator_.fitted_
     is_average = rows is not None and not is_mixture(nb) and nb.fitted_.member_names is not None
     if nb.no_posterior is not None and not is_average:
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
