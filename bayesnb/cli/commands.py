@@ -52,9 +52,8 @@ if ten cells or more have at most two distinct values, or if a number begins wit
 2024-01-31 are numbers of days. All other columns are of levels; --numbers is for columns of numbers that no flag names.
 Strings without repetition and consecutive integers are left out as identifiers unless a flag names the column. Cells
 that pandas reads as missing (empty, NA, nan, null, None and similar) are missing. The names are row 1. A file that does
-not fit into memory is read several times, in pieces: a stratified random sample of at most about 100,000 rows is kept
-and held out, and all other rows are counted; weights are fitted to a sample of the counted rows, under the same
-limit."""
+not fit into memory is read several times, in pieces, as `fit` reads it: a random sample of at most about 100,000 rows
+chooses weights, and all rows are counted, except for the share of the sample (--test-size) that is held out."""
 
 _FIT = """Fit a classifier to a CSV or Parquet file of any size, and save it. The file is read twice, in batches. A
 random sample of at most 100,000 rows chooses weights, structure and densities; all rows are counted. All cells of a CSV
@@ -253,7 +252,7 @@ def compare(args: argparse.Namespace) -> int:
             require_free(args.out, names, args.overwrite)
     with _imports():
         from bayesnb.cli import comparison, report
-        from bayesnb.cli.labelled_data import Settings, built_in_datasets, load
+        from bayesnb.cli.labelled_data import Settings, built_in_datasets, count_levels, load
         from bayesnb.cli.large_files import find_reading, known_levels, load_model
         from bayesnb.cli.reading import Reading
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
@@ -270,7 +269,8 @@ def compare(args: argparse.Namespace) -> int:
                 reading = find_reading(nb, table, _marks(args))
                 kinds = dict.fromkeys(known_levels(nb), "categorical") | kinds
                 drop = [name for name in table.columns if name not in (*nb.feature_names_in_, args.target)]
-            data_sets = [load(table, args.target, reading, kinds, default, drop)]
+            data = load(table, args.target, reading, kinds, default, drop, whole=True)
+            data_sets = [count_levels(data, kinds)]
         for data in data_sets:
             with recorded_warnings() as messages:
                 outcome = comparison.run(data, settings)
@@ -293,15 +293,14 @@ def fit(args: argparse.Namespace) -> int:
     flags = _flag_of_column(args, "categorical", "numeric", "drop")
     table = open_table(args, [*flags, *_marked_columns(args)])
     _require_new(args, "model", table)
-    names = [name for name in table.columns if name not in (args.target, *args.drop)]
     with _imports():
+        from bayesnb.cli.labelled_data import UNDECIDED
         from bayesnb.cli.large_files import fit_file
         from bayesnb.cli.reading import Reading
         from bayesnb.persistence import save
-    reading = Reading(_marks(args)).with_types(dict.fromkeys(args.numeric, "number"))
-    reading = reading.with_types(dict.fromkeys(args.categorical, "level"))
+    kinds = dict.fromkeys(args.categorical, "categorical") | dict.fromkeys(args.numeric, UNDECIDED)
     with _notes():
-        nb, lines = fit_file(table, names, args.target, reading, args.estimator)
+        nb, lines = fit_file(table, args.target, Reading(_marks(args)), kinds, args.drop, args.estimator)
         with blamed_on("--model"):
             save(nb, args.model)
     for line in lines:

@@ -31,8 +31,8 @@ from bayesnb.cli.labelled_data import (
     Fold,
     Label,
     Settings,
-    Streamed,
     describe_columns,
+    fit_folds,
     read_losses,
 )
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
@@ -501,7 +501,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         has_weights = settings.weights != "none"
         weighted = attempt("weights", lambda: _fit_weighted(data, settings, notes)) if has_weights else None
         with internal_fits():
-            fits = (weighted or data.rows.fit(classifier(data, settings), settings, data.name)).unweighted
+            fits = (weighted or fit_folds(classifier(data, settings), data, settings)).unweighted
         data = replace(data, kinds=cast(MixedNB, fits.nb).kinds_ if UNDECIDED in kinds.values() else kinds)
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
         has_levels = not NUMBERS.keys() >= set(data.kinds.values())
@@ -574,7 +574,7 @@ def _fit_weighted(data: Dataset, settings: Settings, notes: list[str]) -> Fits[W
     nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
     with warnings.catch_warnings(), internal_fits():
         warnings.simplefilter("ignore", NoWeightsWarning)  # issued by each fold
-        fits = data.rows.fit(nb, settings, data.name)
+        fits = fit_folds(nb, data, settings)
     plain = [fitted.weights_ is None for fitted in (fits.nb, *(fold.nb for fold in fits.folds))]
     if plain[0]:
         raise ValueError(f"Weights need at least {FEWEST_EVENTS} rows outside the largest class.")
@@ -615,7 +615,7 @@ def _fit_logistic(data: Dataset, fits: Fits[Any]) -> list[Pipeline]:
     ValueError
         If the rows are not in memory, cells times classes are more than 20 million, or scikit-learn refuses the rows.
     """
-    if isinstance(data.rows, Streamed):
+    if len(data.rows.y) < data.n_rows:
         raise ValueError("The rows do not fit into memory.")
     X, y = data.rows.X, data.rows.y
     if (cells := X.size * len(np.unique(y))) > _MOST_CELLS:

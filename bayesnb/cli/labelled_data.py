@@ -1,13 +1,12 @@
-"""Labelled tables of `compare`: kinds of columns, settings of fits, and rows in memory or in pieces."""
+"""Labelled tables of `compare` and `fit`: kinds of columns, and fits to rows in memory and in batches."""
 
 from __future__ import annotations
 
-import copy
 import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -28,7 +27,6 @@ from bayesnb.encoding.table import to_table
 from bayesnb.encoding.units import describe_copies, find_copies
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.weighted import WeightedNB
-from bayesnb.streaming import fit_stream
 
 # == Labels, and columns: which are left out, and what is noted about others ======================
 
@@ -70,12 +68,12 @@ def require_classes(scan: Scan, target: str) -> dict[str, Label]:
 
     Each row needs a label, of 2 to 1,000 classes that have two rows or more on average.
     """
-    texts, missing, n, file = list(scan.labels.count), scan.labels.missing, scan.n_rows, scan.table.path.name
+    texts, n, file = list(scan.labels), scan.n_rows, scan.table.path.name
     classes, place = to_labels(texts), f"{file}: the target {target!r}"
-    if missing:
-        row, cell = scan.labels.first_missing
+    if scan.first_unlabelled is not None:
+        row, cell = scan.first_unlabelled
         advice = f", or add --not-missing {cell!r} if {cell!r} is a label" if cell else ""
-        problem = f"row {row + 2}, column {target!r}: the label is missing ({missing} of {n} rows)"
+        problem = f"row {row + 2}, column {target!r}: the label is missing ({scan.unlabelled} of {n} rows)"
         raise InputError(f"{file}, {problem}. Remove these rows{advice}.")
     if len({*classes.values()}) == 1:
         raise InputError(f"{place} has only one class, {texts[0]!r}. Choose a target with two or more classes.")
@@ -200,16 +198,299 @@ def describe_columns(notes: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"{enumerate_names(names, 8)}: {note}" for note, names in notes.items()]
 
 
-# == Held-out rows and the fits to all other rows, of tables in memory and of files that are read in pieces
+# == Rows of a table, of which a sample is in memory, and fits to all rows but those held out ======
 
 Batch = tuple[pd.DataFrame, np.ndarray]
+NB = TypeVar("NB", NaiveBayesClassifier, WeightedNB)
+
+_MOST_ROWS = 100_000
+_MOST_FITTED_CELLS = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Labelled rows: all of them in memory, or a random sample of them, and all others in batches.
+
+    Parameters
+    ----------
+    X : DataFrame
+        Features of the rows in memory; the index is the numbers of the rows in the file, from 0 on.
+    y : (N,) array
+        Labels of the rows in memory.
+    others : callable
+        Reads the file once more: features and labels of the rows that are not in memory.
+    file : str
+        Name of the file, for messages.
+    """
+
+    X: pd.DataFrame
+    y: np.ndarray
+    others: Callable[[], Iterable[Batch]] = tuple
+    file: str = ""
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the rows in memory, then all others."""
+        yield self.X, self.y
+        yield from self.others()
+
+    def fit(self, nb: NB, parts: Sequence[np.ndarray], title: str) -> list[NB]:
+        """Return a clone of `nb` for each part: fitted to these rows in memory, and then to the rows of all batches.
+
+        Parameters
+        ----------
+        nb : classifier
+        parts : sequence of int arrays
+            Positions of rows in memory, which decide all that counts do not determine, such as weights and structure.
+        title : str
+            Title of the progress bar.
+
+        Raises
+        ------
+        ValueError
+            If the classifier cannot use the rows in memory.
+        InputError
+            If the classifier cannot use a batch, or the file has changed.
+        """
+        fitted = []
+        with progress(f"{title}: fitting", len(parts)) as advance:
+            for rows in parts:
+                fitted.append(clone(nb).fit(self.X.iloc[rows], self.y[rows]))
+                advance()
+        for X, y in self.others():
+            with blamed_on(f"{self.file}, rows {X.index[0] + 2:,} to {X.index[-1] + 2:,}"):
+                for part in fitted:
+                    part.partial_fit(X, y, np.unique(y))
+        return fitted
+
+
+def most_rows(n_columns: int) -> int:
+    """Return the number of rows of a large file that are kept in memory: at most 100,000 rows, and 10 million cells."""
+    return max(1, min(_MOST_ROWS, _MOST_FITTED_CELLS // n_columns))
+
+
+# == Labelled tables with a kind for each column, from a file or of a run without a file, and tables of losses
+
+NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
+UNDECIDED = "numbers"
+"""Kind of a column of numbers whose density is chosen when a classifier is fitted."""
+_NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
+_MOST_LEVELS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled rows whose columns have a kind.
+
+    Parameters
+    ----------
+    name : str
+    rows : Rows
+        The rows, which a classifier can be fitted to.
+    kinds : dict
+        Kind of each column; `UNDECIDED` for numbers before a classifier was fitted.
+    class_count : dict
+        Number of rows of each label.
+    target : str
+        Name of the column of labels.
+    levels : dict
+        Values of each categorical column, see `count_levels`.
+    missing : dict
+        Number of missing cells of each column that has missing cells.
+    left_out : dict
+        Columns that are not used, and why.
+    notes : dict {note: columns}
+        Notes for the user, with the columns that have them.
+    about : str
+        Origin of the rows, in words.
+    guessed : bool
+        Whether `kinds` are guesses.
+    reading : Reading
+        Marks of missing cells, types of the columns and of the target, and remarks on suspicious columns.
+    """
+
+    name: str
+    rows: Rows
+    kinds: Mapping[str, str]
+    class_count: Mapping[Label, int]
+    target: str
+    levels: Mapping[str, Sequence[Hashable]] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    about: str = ""
+    guessed: bool = False
+    reading: Reading = field(default_factory=Reading)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(self.class_count.values())
+
+
+def built_in_datasets() -> list[Dataset]:
+    """Load the two data sets that are analysed without a file: breast cancer and watermelon."""
+    from sklearn.datasets import load_breast_cancer
+
+    cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon(language="en")
+    first, second = BUILT_IN
+    wisconsin = "scikit-learn's copy of the Wisconsin diagnostic data"
+    zhou = "Zhou Zhihua, Machine Learning (2016), table 4.3"
+    return [
+        _from_frame(first, cancer.data, cancer.target_names[cancer.target], "diagnosis", wisconsin),
+        _from_frame(second, melon.data, melon.target.to_numpy(), "ripe", zhou),
+    ]
+
+
+def _from_frame(name: str, X: pd.DataFrame, y: np.ndarray, target: str, about: str) -> Dataset:
+    """Make a data set of a frame: columns of numbers with the density undecided, all others categorical."""
+    levels = X.select_dtypes(exclude="number").columns
+    kinds = {column: "categorical" if column in levels else UNDECIDED for column in map(str, X)}
+    return count_levels(Dataset(name, Rows(X, y), kinds, Counter(y.tolist()), target, about=about), ())
+
+
+def load(
+    table: TableFile,
+    target: str,
+    reading: Reading,
+    kinds: Mapping[str, str],
+    default: str | None,
+    drop: Collection[str],
+    *,
+    whole: bool,
+) -> Dataset:
+    """Read a table, choose kinds of columns, and leave out identifiers.
+
+    Parameters
+    ----------
+    table : TableFile
+    target : str
+        Column of labels.
+    reading : Reading
+        Marks of missing cells, and types of columns that are known.
+    kinds : dict
+        Kinds that the user, or a model, decided, by column.
+    default : str or None
+        Kind of all other columns; None: numbers or levels, by their values.
+    drop : collection of str
+        Columns to leave out.
+    whole : bool
+        Whether to keep all rows in memory if they fit. Else a random sample of at most about 100,000 rows is kept, and
+        the others are read again whenever they are needed.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is not a table, a column does not exist, the labels are not classes, or a
+        cell is not a number where one is needed.
+    """
+    names = [name for name in table.columns if name not in (target, *drop)]
+    unknown = {name: kind for name, kind in kinds.items() if name not in reading.types}
+    reading = reading.with_types({name: "level" if k == "categorical" else "number" for name, k in unknown.items()})
+    size = np.inf if whole and not table.is_larger_than_memory() else most_rows(len(names) + 1)
+    scanned = scan(table, names, target, reading, size)
+    classes = require_classes(scanned, target)
+    sample = scanned.sample(scanned.reading)
+    y = match_labels(table, sample[target], classes)
+    inspected = inspect_columns(scanned, sample[names], y, kinds)
+    by_value = {name: "categorical" if kind == "levels" else UNDECIDED for name, kind in inspected.kinds.items()}
+    chosen = {name: kinds.get(name, default or by_value[name]) for name in names if name not in inspected.left_out}
+    numeric = [name for name, kind in chosen.items() if kind != "categorical" and by_value[name] == "categorical"]
+    types = {name: scanned.reading.types[name] for name in [*chosen, target]} | dict.fromkeys(numeric, "number")
+    remarks = {name: remark for name, remark in inspected.remarks.items() if name in chosen}
+    reading = replace(scanned.reading, types=types, remarks=remarks)
+
+    def others() -> Iterator[Batch]:
+        """Read the rows once more that are not in the sample."""
+        n = 0
+        for rows in read_frames(table, reading, list(types), scanned.n_rows):
+            n += len(rows)
+            if len(rows := rows[~rows.index.isin(sample.index)]):
+                yield rows[list(chosen)], match_labels(table, rows[target], classes)
+        if n != scanned.n_rows:
+            raise InputError(f"{table.path.name} {CHANGED}")
+
+    is_whole = len(sample) == scanned.n_rows
+    class_count = Counter[Label]()
+    for text, n in scanned.labels.items():
+        class_count[classes[text]] += n
+    return Dataset(
+        title(table.path),
+        Rows(scanned.sample(reading)[list(chosen)], y, tuple if is_whole else others, table.path.name),
+        chosen,
+        class_count,
+        target,
+        left_out={**inspected.left_out, **dict.fromkeys(drop, "by --drop")},
+        notes=inspected.notes,
+        about=f"from {table.path.name}" + ", read in pieces because it does not fit into memory" * (not is_whole),
+        guessed=default is None,
+        reading=reading,
+    )
+
+
+def count_levels(data: Dataset, named: Collection[str]) -> Dataset:
+    """Return the data set with the levels and missing cells of its columns, without columns of too many levels.
+
+    Parameters
+    ----------
+    data : Dataset
+    named : collection of str
+        Columns that the user decided about.
+
+    Raises
+    ------
+    InputError
+        If a column cannot have its kind, or a column among `named` has more levels than are remembered.
+    """
+    rows, kinds, left_out, missing = data.rows, dict(data.kinds), dict(data.left_out), Counter[str]()
+    most = np.inf if len(rows.y) == data.n_rows else _MOST_LEVELS
+    levels: dict[str, set[Any]] = {name: set() for name, kind in kinds.items() if kind == "categorical"}
+    for X, _ in rows.batches():
+        missing.update({name: int(X[name].isna().sum()) for name in kinds if X[name].isna().any()})
+        for name, values in levels.items():
+            if len(values) <= most:
+                values.update(X[name].dropna().unique().tolist())
+        _require_numbers(rows.file, X, kinds)
+    for name in [name for name, values in levels.items() if len(values) > most]:
+        left_out[name] = f"more than {most:,} levels, too many for a file larger than memory"
+        if name in named:
+            raise InputError(f"{rows.file}, column {name!r}: {left_out[name]}. Leave the column out by --drop.")
+        del kinds[name], levels[name]
+    by_column: Any = {name: list(Levels.from_values(values).values) for name, values in levels.items()}
+    rows = replace(rows, X=rows.X[list(kinds)], others=lambda: ((X[list(kinds)], y) for X, y in data.rows.others()))
+    return replace(data, rows=rows, kinds=kinds, levels=by_column, missing=missing, left_out=left_out)
+
+
+def _require_numbers(file: str, X: pd.DataFrame, kinds: Mapping[str, str]) -> None:
+    """Raise InputError unless the numbers of columns are such as columns of their kinds hold."""
+    for name, kind in kinds.items():
+        is_odd = X[name] < 0 if kind in _NONNEGATIVE else pd.Series(False, X.index)
+        if kind == "multinomial":
+            is_odd |= X[name].isna()
+        if is_odd.any():
+            row: Any = is_odd.idxmax()
+            problem = "the cell is missing" if pd.isna(X[name][row]) else f"{X[name][row]} is negative"
+            what = f"{problem}, which {kind} columns do not accept"
+            advice = "Correct the cell, or use --categorical or --drop for the column"
+            raise InputError(f"{file}, row {row + 2}, column {name!r}: {what}. {advice}.")
+
+
+def read_losses(path: Path, classes: np.ndarray) -> pd.DataFrame:
+    """Read a CSV file with the loss of each action (row, named in the first column) for each class (column)."""
+    table = open_csv(path)
+    action, *others = table.columns
+    reading = Reading(types={action: "level", **dict.fromkeys(others, "number")})
+    losses = pd.concat(read_frames(table, reading, table.columns)).set_index(action)
+    names = {str(label): label for label in classes.tolist()}
+    with blamed_on(f"--loss {path}"):
+        return loss_table(losses.rename(columns=names), None, classes)
+
+
+# == Held-out rows, and fits to all other rows =====================================================
 
 _SHARE = 0.3
 _NONE_HELD_OUT = "No row can be held out: its class must have another row. Use a larger --test-size, or add rows."
 _FOLDS = 5
 _FEW_ROWS = 1000
-_MOST_ROWS = 100_000
-_MOST_FITTED_CELLS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -246,14 +527,6 @@ class Settings:
     numbers: str = "gaussian"
     loss: Path | None = None
 
-    @property
-    def share(self) -> float:
-        """Share of the rows to hold out, if they are held out once: `test_size`, or 0.3 if that is None."""
-        return _SHARE if self.test_size is None else self.test_size
-
-
-NB = TypeVar("NB", NaiveBayesClassifier, WeightedNB)
-
 
 @dataclass(frozen=True, eq=False)
 class Fold(Generic[NB]):
@@ -276,133 +549,56 @@ class Fits(Generic[NB]):
     folds : list of Fold
     description : str
         How rows were held out, in words.
-    X, y
-        Rows that are in memory: all rows, or those held out.
     """
 
     nb: NB
     folds: list[Fold[NB]]
     description: str
-    X: pd.DataFrame
-    y: np.ndarray
 
     @property
     def unweighted(self) -> Fits[NaiveBayesClassifier]:
         """Fits without weights of terms."""
         folds = [Fold(fold.nb.unweighted, fold.rows, fold.X, fold.y) for fold in self.folds]
-        return Fits(self.nb.unweighted, folds, self.description, self.X, self.y)
+        return Fits(self.nb.unweighted, folds, self.description)
 
 
-@dataclass(frozen=True, eq=False)
-class InMemory:
-    """Features X (N, F) and labels y (N,) of all rows."""
+def fit_folds(nb: NB, data: Dataset, settings: Settings) -> Fits[NB]:
+    """Fit clones of `nb` to all rows, and to all rows but those that each fold holds out of the rows in memory.
 
-    X: pd.DataFrame
-    y: np.ndarray
-
-    def fit(self, nb: NB, settings: Settings, title: str) -> Fits[NB]:
-        """Fit `nb` to all rows in place, and a clone to the training rows of each fold.
-
-        Raises
-        ------
-        InputError
-            If no row can be held out.
-        """
-        parts, description = split(self.y, settings)
-        with progress(f"{title}: fitting", len(parts) + 1) as advance:
-            nb.fit(self.X, self.y)
-            folds = []
-            for train, test in parts:
-                advance()
-                fitted = clone(nb).fit(self.X.iloc[train], self.y[train])
-                folds.append(Fold(fitted, test, self.X.iloc[test], self.y[test]))
-        return Fits(nb, folds, description, self.X, self.y)
+    Raises
+    ------
+    InputError
+        If no row can be held out.
+    """
+    rows = data.rows
+    parts: list[tuple[np.ndarray, np.ndarray]]
+    parts, description = split(rows.y, settings, data.n_rows)
+    fitted = rows.fit(nb, [np.arange(len(rows.y)), *(train for train, _ in parts)], data.name)
+    folds = []
+    for part, (_, test) in zip(fitted[1:], parts, strict=True):
+        folds.append(Fold(part, rows.X.index.to_numpy()[test], rows.X.iloc[test], rows.y[test]))
+    return Fits(fitted[0], folds, description)
 
 
-@dataclass(frozen=True, eq=False)
-class Streamed:
-    """Rows of a file that does not fit into memory.
+def split(
+    y: np.ndarray, settings: Settings, n_rows: int | None = None
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
+    """Return stratified (train, test) positions of the rows in memory, and a description of them.
+
+    Without `settings.test_size` fewer than 1,000 rows, if all are in memory, are cross-validated, in five folds, or
+    fewer if no class has five rows; else that share, or 0.3, is held out once. A class keeps at least one row to learn
+    from, so the only row of a class is never held out.
 
     Parameters
     ----------
-    path : Path
-    batches : callable
-        Reads the file once more: features, with positions of the rows as index, and labels.
-    class_count : dict
-        Number of rows of each label.
-    n_columns : int
-        Number of features, by which the number of rows that are kept in memory is bounded.
+    y : (N,) array
+        Labels of the rows in memory.
+    settings : Settings
+    n_rows : int, optional
+        Number of all rows, of which those in memory may be a sample. Default: N.
     """
-
-    path: Path
-    batches: Callable[[], Iterator[Batch]]
-    class_count: Mapping[Label, int]
-    n_columns: int
-
-    def fit(self, nb: NB, settings: Settings, title: str) -> Fits[NB]:
-        """Count all rows in one pass but for a stratified sample that is held out, then add that sample to a copy.
-
-        The sample is `settings.share` of the rows, at most 100,000 rows and 10 million cells. Weights are fitted to
-        halves of a sample of the rows that were counted, under the same limits.
-
-        Raises
-        ------
-        InputError
-            If no row can be held out; if the file has changed since its columns were typed.
-        """
-        n, most = sum(self.class_count.values()), most_rows(self.n_columns)
-        held_out = Sample(self.class_count, min(settings.share, most / n), settings.seed)
-        size = len(held_out)
-        if not size:
-            raise InputError(_NONE_HELD_OUT)
-        weighted = nb.unweighted is not nb
-        of_counted = Sample(held_out.others, min(1.0, most / (n - size)) if weighted else 0.0, settings.seed)
-        test: list[Batch] = []
-        to_weigh: list[Batch] = []
-
-        def counted_rows() -> Iterator[Batch]:
-            """Yield batches without held-out rows; append those to `test`, and a sample of the others to `to_weigh`."""
-            for X, y in self.batches():
-                drawn = held_out.draw(y)
-                test.append((X[drawn], y[drawn]))
-                X, y = X[~drawn], y[~drawn]
-                drawn = of_counted.draw(y)
-                to_weigh.append((X[drawn], y[drawn]))
-                if len(y):
-                    yield X, y
-
-        fitted: Any = fit_stream(nb, counted_rows(), classes=list(self.class_count), progress=False)
-        if any(held_out.left.values()):
-            raise InputError(f"{self.path.name} {CHANGED}")
-        if weighted:
-            fitted.weigh(*concatenate(to_weigh))
-        X, y = concatenate(test)
-        fold = Fold(fitted, X.index.to_numpy(), X.reset_index(drop=True), y)
-        whole = copy.copy(fitted).partial_fit(fold.X, y)
-        reason = " (a sample that fits into memory)" if settings.share > most / n else ""
-        return Fits(whole, [fold], f"{_describe_split(size, n)}{reason}", fold.X, y)
-
-
-def most_rows(n_columns: int) -> int:
-    """Return the number of rows of a large file that are kept in memory: at most 100,000 rows, and 10 million cells."""
-    return max(1, min(_MOST_ROWS, _MOST_FITTED_CELLS // n_columns))
-
-
-def concatenate(batches: Sequence[Batch]) -> Batch:
-    """Join batches (X, y) of the same columns into one batch."""
-    X, y = zip(*batches, strict=True)
-    return pd.concat(X), np.concatenate(y)
-
-
-def split(y: np.ndarray, settings: Settings) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
-    """Return stratified (train, test) positions, and a description of them.
-
-    Without `settings.test_size` fewer than 1,000 rows are cross-validated, in five folds, or fewer if no class has five
-    rows; else `settings.share` is held out once. A class keeps at least one row to learn from, so the only row of a
-    class is never held out.
-    """
-    n, class_count = len(y), Counter(y.tolist())
-    if settings.test_size is None and n < _FEW_ROWS:
+    n, class_count = n_rows or len(y), Counter(y.tolist())
+    if settings.test_size is None and len(y) == n < _FEW_ROWS:
         several = np.flatnonzero([class_count[label] > 1 for label in y.tolist()])
         n_folds = min(_FOLDS, max(class_count.values()))
         seed = np.random.RandomState(np.random.MT19937(settings.seed))
@@ -413,248 +609,21 @@ def split(y: np.ndarray, settings: Settings) -> tuple[list[tuple[np.ndarray, np.
         which = "each row" if len(several) == n else f"{len(several):,} rows each"
         description = f"stratified {n_folds}-fold cross-validation, {which} scored by a fit without it"
     else:
-        tests = [np.flatnonzero(Sample(class_count, settings.share, settings.seed).draw(y))]
-        description = _describe_split(len(tests[0]), n)
+        tests = [draw_rows(y, settings.test_size or _SHARE, settings.seed)]
+        drawn = " of a random sample" * (len(y) < n)
+        description = f"{len(tests[0]):,} rows{drawn} held out, stratified; fitted to the other {n - len(tests[0]):,}"
     if not sum(map(len, tests)):
         raise InputError(_NONE_HELD_OUT)
-    return [(np.setdiff1d(np.arange(n), test), test) for test in tests], description
+    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests], description
 
 
-def _describe_split(held_out: int, n: int) -> str:
-    """Say how many rows are held out of n, such as "30 rows held out, stratified; fitted to the other 70"."""
-    return f"{held_out:,} rows held out, stratified; fitted to the other {n - held_out:,}"
-
-
-class Sample:
-    """Random sample of a share of the rows of each class, without replacement, and never of a whole class.
+def draw_rows(y: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Return the positions of a random share of the rows of each class, without replacement, and never a whole class.
 
     Of a class of n rows min(round(`share` · n), n - 1) are drawn, and every set of that many is equally probable.
-
-    Parameters
-    ----------
-    class_count : dict
-        Number of rows of each class that will come.
-    share : float
-        Share of the rows to draw.
-    seed : int
-
-    Attributes
-    ----------
-    left : dict
-        Number of rows of each class that are still to come; below 0 if more came than were announced.
-    others : dict
-        Number of rows of each class that are not drawn.
     """
-
-    def __init__(self, class_count: Mapping[Label, int], share: float, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.left = Counter(class_count)
-        self._drawn = {c: rng.choice(n, min(round(share * n), n - 1), replace=False) for c, n in class_count.items()}
-        self.others = {c: n - len(self._drawn[c]) for c, n in class_count.items()}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._drawn.values()))
-
-    def draw(self, y: np.ndarray) -> np.ndarray:
-        """Return a mask of the next rows that are in the sample, given their labels; `left` falls by these rows."""
-        chosen = np.zeros(len(y), bool)
-        for label in np.unique(y).tolist():
-            rows = np.flatnonzero(y == label)
-            self.left[label] -= len(rows)
-            chosen[rows] = np.isin(self.left[label] + np.arange(len(rows))[::-1], self._drawn.get(label, ()))
-        return chosen
-
-
-# == Labelled tables with a kind for each column, from a file or of a run without a file, and tables of losses
-
-NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
-UNDECIDED = "numbers"
-"""Kind of a column of numbers whose density is chosen when a classifier is fitted."""
-_NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
-_MOST_LEVELS = 100_000
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """Labelled rows whose columns have a kind.
-
-    Parameters
-    ----------
-    name : str
-    rows : InMemory or Streamed
-        The rows, which a classifier can be fitted to.
-    kinds : dict
-        Kind of each column; `UNDECIDED` for numbers before a classifier was fitted.
-    levels : dict
-        Values of each categorical column.
-    class_count : dict
-        Number of rows of each label.
-    target : str
-        Name of the column of labels.
-    missing : dict
-        Number of missing cells of each column that has missing cells.
-    left_out : dict
-        Columns that are not used, and why.
-    notes : dict {note: columns}
-        Notes for the user, with the columns that have them.
-    about : str
-        Origin of the rows, in words.
-    guessed : bool
-        Whether `kinds` are guesses.
-    """
-
-    name: str
-    rows: InMemory | Streamed
-    kinds: Mapping[str, str]
-    levels: Mapping[str, Sequence[Hashable]]
-    class_count: Mapping[Label, int]
-    target: str
-    missing: Mapping[str, int] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    about: str = ""
-    guessed: bool = False
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return sum(self.class_count.values())
-
-
-def built_in_datasets() -> list[Dataset]:
-    """Load the two data sets that are analysed without a file: breast cancer and watermelon."""
-    from sklearn.datasets import load_breast_cancer
-
-    cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon(language="en")
-    first, second = BUILT_IN
-    wisconsin = "scikit-learn's copy of the Wisconsin diagnostic data"
-    zhou = "Zhou Zhihua, Machine Learning (2016), table 4.3"
-    return [
-        _from_frame(first, cancer.data, cancer.target_names[cancer.target], "diagnosis", wisconsin),
-        _from_frame(second, melon.data, melon.target.to_numpy(), "ripe", zhou),
-    ]
-
-
-def _from_frame(name: str, X: pd.DataFrame, y: np.ndarray, target: str, about: str) -> Dataset:
-    """Make a data set of a frame: columns of numbers with the density undecided, all others categorical."""
-    levels = {str(column): X[column].unique().tolist() for column in X.select_dtypes(exclude="number")}
-    kinds = {column: "categorical" if column in levels else UNDECIDED for column in map(str, X)}
-    return Dataset(name, InMemory(X, y), kinds, levels, Counter(y.tolist()), target, about=about)
-
-
-def load(
-    table: TableFile,
-    target: str,
-    reading: Reading,
-    kinds: Mapping[str, str],
-    default: str | None,
-    drop: Collection[str],
-) -> Dataset:
-    """Read a table and choose kinds of columns; one larger than memory is read again whenever rows are needed.
-
-    Parameters
-    ----------
-    table : TableFile
-    target : str
-        Column of labels.
-    reading : Reading
-        Marks of missing cells, and types of columns that are known.
-    kinds : dict
-        Kinds that the user, or a model, decided, by column.
-    default : str or None
-        Kind of all other columns; None: numbers or levels, by their values.
-    drop : collection of str
-        Columns to leave out.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not a table, a column does not exist, the labels are not classes, or a
-        cell is not a number where one is needed.
-    """
-    names = [name for name in table.columns if name not in (target, *drop)]
-    unknown = {name: kind for name, kind in kinds.items() if name not in reading.types}
-    reading = reading.with_types({name: "level" if k == "categorical" else "number" for name, k in unknown.items()})
-    is_streamed = table.is_larger_than_memory()
-    scanned = scan(table, names, target, reading, most_rows(len(names) + 1) if is_streamed else np.inf)
-    classes = require_classes(scanned, target)
-    sample = scanned.sample(scanned.reading)
-    y = match_labels(table, sample[target], classes)
-    inspected = inspect_columns(scanned, sample[names], y, kinds)
-    by_value = {name: "categorical" if kind == "levels" else UNDECIDED for name, kind in inspected.kinds.items()}
-    chosen = {name: kinds.get(name, default or by_value[name]) for name in names if name not in inspected.left_out}
-    numeric = [name for name, kind in chosen.items() if kind != "categorical" and by_value[name] == "categorical"]
-    reading = scanned.reading.with_types(dict.fromkeys(numeric, "number"))
-
-    def typed(rows: pd.DataFrame) -> Batch:
-        """Return the features and the labels of rows."""
-        X = rows[list(chosen)]
-        texts = [name for name in chosen if reading.types[name] == "level"]
-        X = X.assign(**{name: X[name].astype(object).where(X[name].notna(), None) for name in texts})
-        return X, match_labels(table, rows[target], classes)
-
-    def batches() -> Iterator[Batch]:
-        """Read the rows once more."""
-        for X, y in map(typed, read_frames(table, reading, [*chosen, target], scanned.n_rows)):
-            if not all(levels[name].issuperset(X[name].dropna().unique()) for name in levels):
-                raise InputError(f"{table.path.name} {CHANGED}")
-            yield X, y
-
-    in_memory = None if is_streamed else typed(scanned.sample(reading))
-    most = _MOST_LEVELS if is_streamed else np.inf
-    levels: dict[str, set[Any]] = {name: set() for name, kind in chosen.items() if kind == "categorical"}
-    missing = Counter[str]()
-    frames = read_frames(table, reading, [*chosen, target], scanned.n_rows)
-    for X, _ in map(typed, frames) if in_memory is None else [in_memory]:
-        missing.update({name: int(X[name].isna().sum()) for name in chosen if X[name].isna().any()})
-        for name, values in levels.items():
-            if len(values) <= most:
-                values.update(X[name].dropna().unique().tolist())
-        _require_numbers(table, X, chosen)
-    left_out, many = dict(inspected.left_out), f"more than {most:,} levels, too many for a file larger than memory"
-    for name in [name for name, values in levels.items() if len(values) > most]:
-        if name in kinds:
-            raise InputError(f"{table.path.name}, column {name!r}: {many}. Leave the column out by --drop.")
-        del chosen[name], levels[name]
-        left_out[name] = many
-    class_count = Counter[Label]()
-    for text, n in scanned.labels.count.items():
-        class_count[classes[text]] += n
-    return Dataset(
-        title(table.path),
-        InMemory(*in_memory) if in_memory is not None else Streamed(table.path, batches, class_count, len(chosen)),
-        chosen,
-        {name: list(Levels.from_values(values).values) for name, values in levels.items()},
-        class_count,
-        target,
-        missing,
-        left_out | dict.fromkeys(drop, "by --drop"),
-        inspected.notes,
-        f"from {table.path.name}" + ", read in pieces because it does not fit into memory" * is_streamed,
-        guessed=default is None,
-    )
-
-
-def _require_numbers(table: TableFile, X: pd.DataFrame, kinds: Mapping[str, str]) -> None:
-    """Raise InputError unless the numbers of columns are such as columns of their kinds hold."""
-    for name, kind in kinds.items():
-        is_odd = X[name] < 0 if kind in _NONNEGATIVE else pd.Series(False, X.index)
-        if kind == "multinomial":
-            is_odd |= X[name].isna()
-        if is_odd.any():
-            row: Any = is_odd.idxmax()
-            problem = "the cell is missing" if pd.isna(X[name][row]) else f"{X[name][row]} is negative"
-            what = f"{problem}, which {kind} columns do not accept"
-            advice = "Correct the cell, or use --categorical or --drop for the column"
-            raise InputError(f"{table.path.name}, row {row + 2}, column {name!r}: {what}. {advice}.")
-
-
-def read_losses(path: Path, classes: np.ndarray) -> pd.DataFrame:
-    """Read a CSV file with the loss of each action (row, named in the first column) for each class (column)."""
-    table = open_csv(path)
-    action, *others = table.columns
-    reading = Reading(types={action: "level", **dict.fromkeys(others, "number")})
-    losses = pd.concat(read_frames(table, reading, table.columns)).set_index(action)
-    names = {str(label): label for label in classes.tolist()}
-    with blamed_on(f"--loss {path}"):
-        return loss_table(losses.rename(columns=names), None, classes)
+    rng, drawn = np.random.default_rng(seed), []
+    for label, n in Counter(y.tolist()).items():
+        last_first = np.flatnonzero(y == label)[::-1]
+        drawn.append(last_first[rng.choice(n, min(round(share * n), n - 1), replace=False)])
+    return np.sort(np.concatenate(drawn))

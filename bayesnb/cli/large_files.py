@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,15 +21,8 @@ from bayesnb._util.terminal import shorten
 from bayesnb._util.warnings import internal_fits
 from bayesnb.analysis.drift import DriftStatistics, check_drift
 from bayesnb.cli.document import InputError, enumerate_names, grid
-from bayesnb.cli.labelled_data import (
-    CHANGED,
-    describe_columns,
-    inspect_columns,
-    match_labels,
-    most_rows,
-    require_classes,
-)
-from bayesnb.cli.reading import CellType, Marks, Reading, Reservoir, are_booleans, as_texts, read_frames, scan
+from bayesnb.cli.labelled_data import Batch, describe_columns, load, most_rows
+from bayesnb.cli.reading import CellType, Marks, Reading, Reservoir, as_texts, have_form, read_frames
 from bayesnb.cli.tables import TableFile, blamed_on, quote_formula, require_columns
 from bayesnb.encoding import numeric_columns
 from bayesnb.estimators.predictions import FittedClassifier
@@ -39,9 +32,10 @@ from bayesnb.estimators.predictions import FittedClassifier
 
 def fit_file(
     table: TableFile,
-    names: Sequence[str],
     target: str,
     reading: Reading,
+    kinds: Mapping[str, str],
+    drop: Collection[str],
     estimator: str,
 ) -> tuple[Any, list[str]]:
     """Fit a classifier to the rows of a file; return it with lines that describe the fit.
@@ -51,12 +45,14 @@ def fit_file(
     Parameters
     ----------
     table : TableFile
-    names : sequence of str
-        Columns of features. Identifiers among them are left out, unless the reading has their types.
     target : str
         Column of the labels.
     reading : Reading
-        Marks of missing cells, and types of columns that the cells do not determine.
+        Marks of missing cells.
+    kinds : dict
+        "categorical" or "numbers" for columns whose type the user decided, by name.
+    drop : collection of str
+        Columns to leave out. Identifiers that `kinds` does not name are left out, too.
     estimator : str
         "weighted", "mixed", or a kind of columns.
 
@@ -66,41 +62,33 @@ def fit_file(
         If the file cannot be read, or the classifier cannot use it.
     """
     begin = time.perf_counter()
-    named = [name for name in names if name in reading.types]
-    scanned = scan(table, names, target, reading, most_rows(len(names) + 1))
-    n, reading, classes = scanned.n_rows, scanned.reading, require_classes(scanned, target)
-    sample = scanned.sample(reading)
-    y = match_labels(table, sample[target], classes)
-    inspected = inspect_columns(scanned, sample[names], y, named)
-    names = [name for name in names if name not in inspected.left_out]
-    missing = int(sample[names].isna().sum().sum())
-    nb = getattr(bayesnb, f"{estimator.title()}NB")()
+    data = load(table, target, reading, kinds, None, drop, whole=False)
+    rows, n, n_sampled, missing = data.rows, data.n_rows, len(data.rows.y), 0
+
+    def others() -> Iterator[Batch]:
+        """Yield the rows that are not in memory, and count their missing cells."""
+        nonlocal missing
+        for X, y in rows.others():
+            missing += int(X.isna().sum().sum())
+            yield X, y
+
     with internal_fits(), blamed_on(table.path.name):
-        nb.fit(sample[names], y)
-    for rows in read_frames(table, reading, [*names, target], n) if len(sample) < n else ():
-        others = rows[~rows.index.isin(sample.index)]
-        missing += int(others[names].isna().sum().sum())
-        with blamed_on(f"{table.path.name}, rows {rows.index[0] + 2:,} to {rows.index[-1] + 2:,}"):
-            if len(others):
-                labels = match_labels(table, others[target], classes)
-                nb.partial_fit(others[names], labels, list({*classes.values()}))
-    if nb.class_count_.sum() != n:
-        raise InputError(f"{table.path.name} {CHANGED}")
-    remarks = {name: remark for name, remark in inspected.remarks.items() if name in names}
-    types = {name: reading.types[name] for name in [*names, target]}
+        unfitted = getattr(bayesnb, f"{estimator.title()}NB")()
+        (nb,) = replace(rows, others=others).fit(unfitted, [np.arange(n_sampled)], table.path.name)
+    missing += int(rows.X.isna().sum().sum())
     for part in (nb, getattr(nb, "model_", nb)):  # A WeightedNB takes all that is known of the columns from its model.
-        part.reading_ = replace(reading, types=types, remarks=remarks).to_dict()
+        part.reading_ = data.reading.to_dict()
     counts = ", ".join(f"{c}: {k:,.0f}" for c, k in zip(nb.classes_.tolist(), nb.class_count_, strict=True))
-    how = f" a random sample of {len(sample):,} rows chose weights, structure and densities;" if len(sample) < n else ""
-    kinds = ["numbers" if is_number else "levels" for is_number in numeric_columns(nb.encoding_.blocks)]
-    of_column = pd.Series(getattr(nb, "kinds_", dict(zip(names, kinds, strict=True))))
+    how = f" a random sample of {n_sampled:,} rows chose weights, structure and densities;" if n_sampled < n else ""
+    by_value = ["numbers" if is_number else "levels" for is_number in numeric_columns(nb.encoding_.blocks)]
+    of_column = pd.Series(getattr(nb, "kinds_", dict(zip(data.kinds, by_value, strict=True))))
     by_kind = of_column.groupby(of_column, sort=False).groups
     return nb, [
         f"{type(nb).__name__} of {target}: {n:,} rows, {len(nb.classes_):,} classes ({counts})",
         *(f"{kind}: {enumerate_names([*columns], 12)}" for kind, columns in by_kind.items()),
-        *(f"left out: {name} ({reason})" for name, reason in inspected.left_out.items()),
-        f"missing cells: {missing:,} of {n * len(names):,};{how} {time.perf_counter() - begin:.1f} seconds",
-        *(f"note: {note}" for note in describe_columns(inspected.notes)),
+        *(f"left out: {name} ({reason})" for name, reason in data.left_out.items() if name not in drop),
+        f"missing cells: {missing:,} of {n * len(data.kinds):,};{how} {time.perf_counter() - begin:.1f} seconds",
+        *(f"note: {note}" for note in describe_columns(data.notes)),
     ]
 
 
@@ -169,7 +157,8 @@ def find_reading(nb: FittedClassifier, table: TableFile, marks: Marks) -> Readin
     if binary := [name for block in blocks if block.kind == "bernoulli" for name in block.names]:
         first = next(table.batches(binary))
         cells = {name: as_texts(first.column(name)) for name in binary}
-        are_words = [name for name, texts in cells.items() if texts is not None and are_booleans(texts)]
+        present = {name: reading.present(name, texts, table) for name, texts in cells.items() if texts is not None}
+        are_words = [name for name, texts in present.items() if have_form(texts, "boolean")]
         reading = reading.with_types(dict.fromkeys(are_words, "boolean"))
     return reading
 

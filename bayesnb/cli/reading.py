@@ -285,49 +285,8 @@ def _parse_times(texts: pa.Array) -> pa.Array:
     raise AssertionError("each time can be converted, but not all")
 
 
-class TypeEvidence:
-    """Type of a column of a CSV file, from the texts so far.
-
-    Attributes
-    ----------
-    n_texts : int
-        Number of texts that are not missing.
-    possible : list of CellType
-        Types whose form all texts have.
-    has_zeros : bool
-        Whether a number begins with a zero, as 007 does.
-    """
-
-    def __init__(self) -> None:
-        self.n_texts, self.has_zeros = 0, False
-        self.possible: list[CellType] = list(_PATTERNS)
-
-    def add(self, texts: pa.Array) -> None:
-        """Look at further texts, none of which is missing."""
-        self.n_texts += len(texts)
-        self.possible = [kind for kind in self.possible if _have_form(texts, kind)]
-        if "number" in self.possible and not self.has_zeros:
-            self.has_zeros = compute.any(compute.match_substring_regex(texts, _CODE)).as_py() is True
-
-    @property
-    def are_codes(self) -> bool:
-        """Whether all texts are numbers, some of which begin with a zero."""
-        return self.has_zeros and "number" in self.possible
-
-    @property
-    def type(self) -> CellType:
-        """Type of the column."""
-        return self.possible[0] if self.possible and self.n_texts and not self.are_codes else "level"
-
-
-def are_booleans(texts: pa.Array) -> bool:
-    """Return whether all texts, blanks around them aside, are words of Booleans; missing ones do not matter."""
-    words = compute.utf8_trim_whitespace(texts.drop_null())
-    return _find_odd(words.filter(compute.not_equal(words, "")), _PATTERNS["boolean"]) < 0
-
-
-def _have_form(texts: pa.Array, kind: CellType) -> bool:
-    """Return whether all texts can be read as values of a type."""
+def have_form(texts: pa.Array, kind: CellType) -> bool:
+    """Return whether all texts, of which null ones do not matter, can be read as values of a type."""
     try:
         return _find_odd(texts, _PATTERNS[kind]) < 0 and (kind != "time" or _parse_times(texts) is not None)
     except _OddCellError:
@@ -384,34 +343,6 @@ class Reservoir:
         return rows.combine_chunks().to_batches()[0], number
 
 
-class LabelCounts:
-    """Counts of the labels of a table, until there are more than 1,000 labels.
-
-    Attributes
-    ----------
-    count : Counter
-        Number of rows of each label, in order of appearance.
-    missing : int
-        Number of rows without a label.
-    first_missing : (int, object)
-        Number of the first row without a label, from 0 on, and the cell in place of the label.
-    """
-
-    def __init__(self) -> None:
-        self.count, self.missing, self.first_missing = Counter[str](), 0, (0, None)
-
-    def add(self, cells: pa.Array, labels: pa.Array, first_row: int) -> None:
-        """Count the labels of further rows, with the cells that the labels were read from."""
-        counted = labels.value_counts()
-        count = dict(zip(*(counted.field(name).to_pylist() for name in ("values", "counts")), strict=True))
-        if missing := count.pop(None, 0):
-            at = int(compute.index(labels.is_null(), True).as_py())
-            self.first_missing = self.first_missing if self.missing else (first_row + at, cells[at].as_py())
-        self.missing += missing
-        if len(self.count) <= MOST_CLASSES:
-            self.count.update(count)
-
-
 @dataclass(frozen=True, eq=False)
 class Scan:
     """Result of one pass over a table.
@@ -421,7 +352,12 @@ class Scan:
     table : TableFile
     reading : Reading
         Types of all columns, and marks of missing cells.
-    labels : LabelCounts
+    labels : Counter
+        Number of rows of each label, in order of appearance; not all labels if these are more than 1,000.
+    unlabelled : int
+        Number of rows without a label.
+    first_unlabelled : (int, object) or None
+        Number of the first row without a label, from 0 on, and the cell in place of the label.
     n_rows : int
         Number of rows.
     rows : (n,) int array
@@ -434,15 +370,18 @@ class Scan:
 
     table: TableFile
     reading: Reading
-    labels: LabelCounts
+    labels: Counter[str]
+    unlabelled: int
+    first_unlabelled: tuple[int, object] | None
     n_rows: int
     rows: np.ndarray
     cells: pa.RecordBatch
     codes: Sequence[str]
 
     def sample(self, reading: Reading) -> pd.DataFrame:
-        """Return the values of the sample; the index is the numbers of the rows."""
-        return reading.frame(self.cells, self.table, self.rows)
+        """Return the values of the sample in columns that have a type; the index is the numbers of the rows."""
+        names = [name for name in self.cells.schema.names if name in reading.types]
+        return reading.frame(self.cells.select(names), self.table, self.rows)
 
 
 def scan(table: TableFile, columns: Sequence[str], target: str, reading: Reading, size: float) -> Scan:
@@ -466,20 +405,34 @@ def scan(table: TableFile, columns: Sequence[str], target: str, reading: Reading
     InputError
         If the table cannot be read, or a column has neither numbers nor texts.
     """
-    evidence = {name: TypeEvidence() for name in columns if name not in reading.types}
+    possible: dict[str, list[CellType]] = {name: [*_PATTERNS] for name in columns if name not in reading.types}
+    has_cells, has_zeros = set[str](), set[str]()
     reading = reading.with_types({target: "level"})
-    reservoir, labels, n_rows = Reservoir(size), LabelCounts(), 0
+    reservoir, labels, first, unlabelled, n_rows = Reservoir(size), Counter[str](), None, 0, 0
     for batch in table.batches([*columns, target]):
-        for name, found in evidence.items() if table.delimiter else ():
-            found.add(reading.present(name, batch.column(name), table).drop_null())
-        labels.add(batch.column(target), reading.read(target, batch.column(target), table), n_rows)
+        for name, kinds in possible.items() if table.delimiter else ():
+            texts = reading.present(name, batch.column(name), table).drop_null()
+            possible[name] = [kind for kind in kinds if have_form(texts, kind)]
+            if len(texts):
+                has_cells.add(name)
+            if "number" in possible[name] and compute.any(compute.match_substring_regex(texts, _CODE)).as_py():
+                has_zeros.add(name)
+        cells = batch.column(target)
+        texts = reading.read(target, cells, table)
+        if texts.null_count and first is None:
+            row = compute.index(texts.is_null(), True).as_py()
+            first = n_rows + row, cells[row].as_py()
+        unlabelled += texts.null_count
+        if len(labels) <= MOST_CLASSES:
+            labels.update(texts.drop_null().to_pylist())
         reservoir.add(batch)
         n_rows += batch.num_rows
-    for name, found in evidence.items():
-        kind = found.type if table.delimiter else infer_type(batch.column(name).type)
-        if kind is None:
+    codes = [name for name, kinds in possible.items() if name in has_zeros and "number" in kinds]
+    for name, kinds in possible.items():
+        is_typed = kinds and name in has_cells and name not in codes
+        found = (kinds[0] if is_typed else "level") if table.delimiter else infer_type(batch.column(name).type)
+        if found is None:
             raise _type_error(table, name, batch.column(name).type, "a number or a text")
-        reading = reading.with_types({name: kind})
+        reading = reading.with_types({name: found})
     cells, rows = reservoir.sample()
-    codes = [name for name, found in evidence.items() if found.are_codes]
-    return Scan(table, reading, labels, n_rows, rows, cells, codes)
+    return Scan(table, reading, labels, unlabelled, first, n_rows, rows, cells, codes)

@@ -318,17 +318,17 @@ def _pairs(outcome: Outcome) -> Analysis:
 
     Of more than 2,000 pairs the table has the 200 with the largest factors. Raises ValueError for more than 2 million.
     """
-    fits, n = outcome.fits, len(outcome.data.kinds)
+    fits, rows, n = outcome.fits, outcome.data.rows, len(outcome.data.kinds)
     n_pairs = n * (n - 1) // 2
     if n_pairs > _MOST_PAIRS:
         some = "bayesnb.check_independence(nb, X, y, features=[...]) compares some of them"
         raise ValueError(f"{n:,} features make {n_pairs:,} pairs, which would take too long. In Python, {some}.")
     top = _PAIRS_LISTED if n_pairs > _MANY_PAIRS else None
-    table = check_independence(fits.nb, fits.X, fits.y, top=top, draws=_REPLICATES)
+    table = check_independence(fits.nb, rows.X, rows.y, top=top, draws=_REPLICATES)
     ratio = None
-    if len(fits.y) == outcome.data.n_rows:  # Otherwise some rows that were counted are not in memory.
-        drawn = fits.X[:: -(-len(fits.y) // _ROWS_DRAWN)]
-        ratio = np.nanmedian(dependence_ratio(fits.nb, drawn, rows=(fits.X, fits.y), draws=_RATIO_DRAWS))
+    if len(rows.y) == outcome.data.n_rows:  # Otherwise some rows that were counted are not in memory.
+        drawn = rows.X[:: -(-len(rows.y) // _ROWS_DRAWN)]
+        ratio = np.nanmedian(dependence_ratio(fits.nb, drawn, rows=(rows.X, rows.y), draws=_RATIO_DRAWS))
     facts = {"n_pairs": n_pairs, "threshold": STRONG, "replicates": _REPLICATES, "ratio": ratio}
     text = _explain("pairs", outcome=outcome, table=table, **facts)
     names = ["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information"]

@@ -33,7 +33,8 @@ def run(capsys, *args):
 def load(path, target="play", missing=(), kinds=None, default=None, drop=(), values=(), within=None):
     """The data set of a file, as the command `compare` reads it."""
     marks = Marks(frozenset(missing), {name: frozenset(of) for name, of in (within or {}).items()}, frozenset(values))
-    return labelled_data.load(tables.open_csv(path), target, Reading(marks), kinds or {}, default, list(drop))
+    options = target, Reading(marks), kinds or {}, default, list(drop)
+    return labelled_data.count_levels(labelled_data.load(tables.open_csv(path), *options, whole=True), kinds or {})
 
 
 def columns_of(line):

@@ -160,7 +160,8 @@ def check_all(capsys, folder, paths, flags, expected, fitted_on):
     marks, chosen = marks_of(flags), {"--categorical": {"x": "categorical"}, "--numeric": {"x": "gaussian"}}
     kinds = chosen.get(flags[0], {}) if flags else {}
     for path in paths.values():
-        data = labelled_data.load(opened(path), "y", Reading(marks), kinds, None, [])
+        data = labelled_data.load(opened(path), "y", Reading(marks), kinds, None, [], whole=True)
+        data = labelled_data.count_levels(data, kinds)
         assert values_of(data.rows.X["x"]) == expected, path
         assert (data.kinds["x"] == "categorical") == is_level
         assert data.missing.get("x", 0) == expected.count(None)

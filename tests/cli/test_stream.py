@@ -11,32 +11,34 @@ from scipy import stats
 from sklearn.base import clone
 
 from bayesnb.cli import comparison, labelled_data, tables
-from bayesnb.cli.labelled_data import InMemory, Sample, Settings
+from bayesnb.cli.labelled_data import Settings, draw_rows, fit_folds
 from tests.cli.test_compare import load, run, weather
 
 
 @pytest.fixture
 def small_memory(monkeypatch):
-    """Pretend that no file fits into memory, and read pieces of seven rows."""
+    """Pretend that no file fits into memory, read pieces of seven rows, and keep 30 rows."""
     monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(labelled_data, "_MOST_ROWS", 30)
     monkeypatch.setattr(tables, "_BATCH_ROWS", 7)
 
 
 def both(monkeypatch, *args, **kwargs):
-    """Load the same file whole and in pieces."""
+    """Load the same file whole and in pieces, of which 115 rows are kept."""
     whole = load(*args, **kwargs)
+    monkeypatch.setattr(labelled_data, "_MOST_ROWS", 115)
     monkeypatch.setattr(tables, "available_memory", lambda: 0)
     monkeypatch.setattr(tables, "_BATCH_ROWS", 7)
     pieces = load(*args, **kwargs)
-    assert isinstance(whole.rows, InMemory)
-    assert isinstance(pieces.rows, labelled_data.Streamed)
+    assert len(whole.rows.y) == whole.n_rows
+    assert len(pieces.rows.y) == 115 < pieces.n_rows
     return whole, pieces
 
 
 def holes(n=120):
     data = weather(n).assign(number=np.arange(n), code=np.where(np.arange(n) % 3, "01", "2"), empty="")
     data["heat"] = data["heat"].astype(object)
-    data.loc[::10, "heat"] = "NA"
+    data.loc[::12, "heat"] = "NA"
     data.loc[3::10, "code"] = "None"
     data.loc[::7, "sky"] = "?"
     return data.assign(name=[f"name {i % 40}" for i in range(n)], size=np.arange(n) % 11)
@@ -73,9 +75,8 @@ def test_columns_are_those_of_the_whole_file(monkeypatch, tmp_path, options, for
         "target",
     ):
         assert getattr(pieces, what) == getattr(whole, what), what
-    X = pd.concat([X for X, _ in pieces.rows.batches()])
-    pd.testing.assert_frame_equal(X, whole.rows.X)
-    assert np.concatenate([y for _, y in pieces.rows.batches()]).tolist() == whole.rows.y.tolist()
+    X = pd.concat([X.assign(label=y) for X, y in pieces.rows.batches()]).sort_index()
+    pd.testing.assert_frame_equal(X, whole.rows.X.assign(label=whole.rows.y))
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -89,11 +90,15 @@ def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
     X, y = whole.rows.X, whole.rows.y
     settings = Settings()
     nb = comparison.classifier(whole, settings)
-    fits = pieces.rows.fit(comparison.classifier(pieces, settings), Settings(test_size=0.4), "")
+    fits = fit_folds(comparison.classifier(pieces, settings), pieces, Settings(test_size=0.4))
     (fold,) = fits.folds
-    pd.testing.assert_frame_equal(fold.X, X.iloc[fold.rows].reset_index(drop=True))
+    pd.testing.assert_frame_equal(fold.X, X.iloc[fold.rows])
     assert fold.y.tolist() == y[fold.rows].tolist()
-    assert Counter(fold.y.tolist()) == {c: round(0.4 * n) for c, n in Counter(y.tolist()).items()}
+    assert Counter(fold.y.tolist()) == {c: round(0.4 * n) for c, n in Counter(pieces.rows.y.tolist()).items()}
+    assert (
+        fits.description
+        == f"{len(fold.y)} rows of a random sample held out, stratified; fitted to the other {120 - len(fold.y)}"
+    )
     others = np.setdiff1d(np.arange(len(y)), fold.rows)
     for found, expected in ((fits.nb, clone(nb).fit(X, y)), (fold.nb, clone(nb).fit(X.iloc[others], y[others]))):
         assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-10)
@@ -163,17 +168,14 @@ def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
     data = load(path, "y")
     path.write_text(text + change if change else text[: -len("p,x\nq,z\n")])
     with pytest.raises(tables.InputError, match="changed while it was read"):
-        data.rows.fit(comparison.classifier(data, Settings()), Settings(), "")
+        fit_folds(comparison.classifier(data, Settings()), data, Settings())
 
 
 def test_every_sample_is_as_probable_as_any_other():
     y = np.array(["a", "b", "a", "a", "b", "a", "a"])
     found = Counter()
     for seed in range(1000):
-        sample = Sample({"a": 5, "b": 2}, 0.4, seed)
-        drawn = np.concatenate([sample.draw(part) for part in np.split(y, [3, 4])])
-        found[tuple(np.flatnonzero(drawn).tolist())] += 1
-        assert sample.left == {"a": 0, "b": 0}
+        found[tuple(draw_rows(y, 0.4, seed).tolist())] += 1
     rows = {c: np.flatnonzero(y == c).tolist() for c in "ab"}
     samples = {tuple(sorted((*a, b))) for a in combinations(rows["a"], 2) for b in rows["b"]}
     assert set(found) == samples
@@ -184,11 +186,12 @@ def test_memory_decides(monkeypatch, tmp_path):
     path = tmp_path / "weather.csv"
     weather().to_csv(path, index=False)
     size = path.stat().st_size
+    monkeypatch.setattr(labelled_data, "_MOST_ROWS", 30)
     assert not tables.open_csv(path).is_larger_than_memory()
     for available, larger in ((9 * size, True), (200 * size, False)):
         monkeypatch.setattr(tables, "available_memory", lambda available=available: available)
         assert tables.open_csv(path).is_larger_than_memory() is larger
-        assert isinstance(load(path).rows, labelled_data.Streamed) is larger
+        assert ("read in pieces" in load(path).about) is larger
 
 
 @pytest.mark.slow("large arrays, many files or long histories")
@@ -203,7 +206,7 @@ def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
         weather(n).to_csv(path, index=False)
         tracemalloc.start()
         data = load(path)
-        data.rows.fit(comparison.classifier(data, Settings()), Settings(), "")
+        fit_folds(comparison.classifier(data, Settings()), data, Settings())
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.1 * peaks[1] + 200_000

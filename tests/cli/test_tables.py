@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 import bayesnb as bnb
 from bayesnb._util import table_files
-from bayesnb.cli import large_files, reading, tables
+from bayesnb.cli import labelled_data, large_files, reading, tables
 from tests.cli.test_compare import run
 
 
@@ -53,7 +53,7 @@ def pieces(monkeypatch):
     """Read few rows at a time, and keep a sample of 150 rows."""
     monkeypatch.setattr(table_files, "_CSV_PIECE", 1000)
     monkeypatch.setattr(tables, "_BATCH_ROWS", 40)
-    monkeypatch.setattr(large_files, "most_rows", lambda _: 150)
+    monkeypatch.setattr(labelled_data, "_MOST_ROWS", 150)
 
 
 @pytest.fixture
