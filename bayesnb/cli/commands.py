@@ -272,7 +272,7 @@ def compare(args: argparse.Namespace) -> int:
             data = load(table, args.target, reading, kinds, default, drop, whole=True)
             data_sets = [count_levels(data, kinds)]
         for data in data_sets:
-            with recorded_warnings() as messages:
+            with recorded_warnings(UnknownLevelWarning) as messages:
                 outcome = comparison.run(data, settings)
             outcomes.append(replace(outcome, notes=[*outcome.notes, *messages]))
             sections.append(report.overview(outcomes[-1]))

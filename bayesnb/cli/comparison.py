@@ -231,6 +231,8 @@ class Findings:
         Kind of each column.
     weights : bool
         Whether the user asked for weights.
+    saved_by_fit : bool
+        Whether the weighted classifier is `WeightedNB()`, as the command `fit` saves it, and not one around `model`.
     density_open : bool
         Whether `--numbers` would decide another density of some columns.
     moved : (int, int)
@@ -257,6 +259,7 @@ class Findings:
     model: str
     kinds: Mapping[str, str]
     weights: bool = True
+    saved_by_fit: bool = False
     density_open: bool = False
     moved: tuple[int, int] = (0, 0)
     dependent: tuple[int, int] = (0, 0)
@@ -387,7 +390,8 @@ def _steps(f: Findings) -> Iterator[Step]:
         yield Step(f"{why}weights can correct that.", "--weights auto")
     if f.weighted_leads:
         why = "won" if f.winner else "have the lowest score, and are better than no weights by more than noise"
-        yield Step(f"Weights {why}: predict with weights.", f"bayesnb.WeightedNB({f.model}).fit(X, y)")
+        model = "" if f.saved_by_fit else f.model
+        yield Step(f"Weights {why}: predict with weights.", f"bayesnb.WeightedNB({model}).fit(X, y)")
     alpha = next((part[6:] for part in (f.winner or "").split(" = ") if part.startswith("alpha=")), None)
     moved, rows = f.moved
     if alpha is not None:
@@ -405,7 +409,7 @@ def _steps(f: Findings) -> Iterator[Step]:
     because = "are not better than no weights by more than noise" if weighted else "were not fitted"
     evidence = f"at least {strong:,} of {pairs:,} pairs of features depend on each other given the class"
     why = f"There is strong evidence that {evidence}, and weights {'are still overconfident' if helped else because}: "
-    if "multinomial" not in kinds:
+    if "multinomial" not in kinds and not (weighted and f.saved_by_fit):
         numbers = "" if sum(kind in _LEVELS for kind in kinds) > 1 else ', numbers="binned"'
         code = "bayesnb.WeightedNB()" if weighted else f'bayesnb.TAN("evidence"{numbers})'
         yield Step(f"{why}let features have other features as parents.", f"{code}.fit(X, y)")
@@ -501,13 +505,14 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         has_weights = settings.weights != "none"
         weighted = attempt("weights", lambda: _fit_weighted(data, settings, notes)) if has_weights else None
         with internal_fits():
-            fits = (weighted or fit_folds(classifier(data, settings), data, settings)).unweighted
+            fits = fit_folds(classifier(data, settings), data, settings)
         data = replace(data, kinds=cast(MixedNB, fits.nb).kinds_ if UNDECIDED in kinds.values() else kinds)
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
         has_levels = not NUMBERS.keys() >= set(data.kinds.values())
-        parts = [(fold.nb, fold.X, fold.y) for fold in (weighted or fits).folds]
-        logistic = attempt(LOGISTIC, lambda: {LOGISTIC: _fit_logistic(data, fits)})
-        scored = score_fitted((weighted or fits).nb, parts, priors if has_levels else {}, data.name, logistic)
+        parts = [(fold.nb, fold.X, fold.y) for fold in fits.folds]
+        others = {} if weighted is None else {WEIGHTED: [fold.nb for fold in weighted.folds]}
+        others |= attempt(LOGISTIC, lambda: {LOGISTIC: _fit_logistic(data, fits)}) or {}
+        scored = score_fitted(fits.nb, parts, priors if has_levels else {}, data.name, others)
     except (ValueError, TypeError) as error:
         raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
     parameters = attempt("parameter table", lambda: parameter_table(fits.nb, settings.prob))
@@ -520,9 +525,10 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         _expression(fits.nb),
         data.kinds,
         weights=has_weights,
+        saved_by_fit=_is_saved_by_fit(data, settings),
         density_open=density_open,
         weighting=scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None,
-        over_logistic={name: scored.difference(first, LOGISTIC) for first, name in names.items() if logistic},
+        over_logistic={name: scored.difference(first, LOGISTIC) for first, name in names.items() if LOGISTIC in others},
         target=data.target,
         left_out=tuple(data.left_out),
     )
@@ -571,7 +577,8 @@ def _fit_weighted(data: Dataset, settings: Settings, notes: list[str]) -> Fits[W
         raise ValueError(
             f"For more than {_MANY_CLASSES} classes they take minutes; to fit them, add --weights feature."
         )
-    nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
+    model = None if _is_saved_by_fit(data, settings) else classifier(data, settings)
+    nb = WeightedNB(model, settings.weights, seed=settings.seed)
     with warnings.catch_warnings(), internal_fits():
         warnings.simplefilter("ignore", NoWeightsWarning)  # issued by each fold
         fits = fit_folds(nb, data, settings)
@@ -582,6 +589,12 @@ def _fit_weighted(data: Dataset, settings: Settings, notes: list[str]) -> Fits[W
         few = f"{sum(plain)} of {len(plain)} fits have too few rows for weights, and predict without them."
         notes.append(f"weighted: {few}")
     return fits
+
+
+def _is_saved_by_fit(data: Dataset, settings: Settings) -> bool:
+    """Return whether weights are those of `WeightedNB()`: the values decide on kinds, and no option on the model."""
+    options = settings.alpha, settings.class_alpha, settings.numbers, settings.estimator
+    return data.by_value and options == (1.0, 1.0, "gaussian", "auto")
 
 
 def classifier(data: Dataset, settings: Settings) -> NaiveBayesClassifier:

@@ -304,6 +304,8 @@ class Dataset:
         Origin of the rows, in words.
     guessed : bool
         Whether `kinds` are guesses.
+    by_value : bool
+        Whether the values of each column decide on numbers or levels as `kinds` do, without a density of numbers.
     reading : Reading
         Marks of missing cells, types of the columns and of the target, and remarks on suspicious columns.
     """
@@ -319,6 +321,7 @@ class Dataset:
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     about: str = ""
     guessed: bool = False
+    by_value: bool = True
     reading: Reading = field(default_factory=Reading)
 
     @property
@@ -423,6 +426,7 @@ def load(
         notes=inspected.notes,
         about=f"from {table.path.name}" + ", read in pieces because it does not fit into memory" * (not is_whole),
         guessed=default is None,
+        by_value=all(kind == by_value[name] for name, kind in chosen.items()),
         reading=reading,
     )
 
@@ -554,12 +558,6 @@ class Fits(Generic[NB]):
     nb: NB
     folds: list[Fold[NB]]
     description: str
-
-    @property
-    def unweighted(self) -> Fits[NaiveBayesClassifier]:
-        """Fits without weights of terms."""
-        folds = [Fold(fold.nb.unweighted, fold.rows, fold.X, fold.y) for fold in self.folds]
-        return Fits(self.nb.unweighted, folds, self.description)
 
 
 def fit_folds(nb: NB, data: Dataset, settings: Settings) -> Fits[NB]:

@@ -57,6 +57,8 @@ def test_a_clear_win():
     assert c.steps == (
         Step("Weights won: predict with weights.", "bayesnb.WeightedNB(bayesnb.GaussianNB()).fit(X, y)"),
     )
+    saved = found(WIN, weighting=GAIN, saved_by_fit=True)
+    assert [step.code for step in saved.steps] == ["bayesnb.WeightedNB().fit(X, y)"]
     assert "y is the column y and X is the table without y," in c.about
     about = found(WIN, target="diagnosis", left_out=("number",)).about
     assert "y is the column diagnosis and X is the table without diagnosis, number," in about
@@ -131,6 +133,7 @@ def test_dependence_that_weights_do_not_mend():
     assert "5 of 10 pairs" in step.why
     assert "weights are still overconfident" in step.why
     assert step.code == "bayesnb.WeightedNB().fit(X, y)"
+    assert len(found(sure, weighting=GAIN, dependent=(5, 10), saved_by_fit=True).steps) == 1  # It has parents already.
     structure, density = found(TIE, dependent=(200, 19900), density_open=True).steps
     assert "at least 200 of 19,900 pairs" in structure.why
     assert density.code == "--numbers auto"

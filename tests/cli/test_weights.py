@@ -9,6 +9,7 @@ import pytest
 from sklearn import metrics
 from sklearn.base import clone
 
+import bayesnb as bnb
 from bayesnb import GaussianNB, WeightedNB
 from bayesnb.cli import labelled_data, tables
 from bayesnb.cli.labelled_data import Settings, fit_folds, split
@@ -114,3 +115,38 @@ def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     assert re.search(r"^weighted ", out, re.MULTILINE)
     assert "note: No logistic regression. The rows do not fit into memory." in out
     assert f"halves of the {most} rows" in re.sub(r"\s+", " ", out)
+
+
+@pytest.mark.parametrize("memory", ["whole", "pieces"])
+def test_compare_assesses_what_fit_saves(capsys, monkeypatch, tmp_path, memory):
+    """Whole numbers 1 … 5 are numbers, and two distinct numbers levels; the row weighted is `WeightedNB()`."""
+    if memory == "pieces":
+        monkeypatch.setattr(tables, "available_memory", lambda: 0)
+        monkeypatch.setattr(labelled_data, "_MOST_ROWS", 150)
+    rng = np.random.default_rng(2)
+    data, left = weather(240), rng.integers(0, 2, 240)
+    right = np.where(rng.random(240) < 0.9, left ^ (data["play"] == "yes"), left)  # tells something beside left only
+    data = data.assign(stars=rng.integers(1, 6, 240), left=np.array(["p", "q"])[left], right=right == 1)
+    data.to_csv(tmp_path / "weather.csv", index=False)
+    flags = ["--csv", tmp_path / "weather.csv", "--target", "play", "--drop", "id"]
+    code, said, err = run(capsys, "fit", *flags, "--model", tmp_path / "m")
+    assert (code, err) == (0, "")
+    saved, features = bnb.load(tmp_path / "m"), ["sky", "windy", "heat", "stars", "left", "right"]
+    assert repr(saved) == repr(WeightedNB())
+    assert {"levels: sky, windy, left, right", "numbers: heat, stars"} <= {*said.splitlines()}
+    code, said, err = run(capsys, "compare", *flags, "--out", tmp_path, "--test-size", 0.3)
+    assert (code, err) == (0, "")
+    levels = ["sky (3 levels)", "windy (2 levels)", "left (2 levels)", "right (2 levels)"]
+    assert {f"- categorical: {', '.join(levels)}", "- gaussian: heat, stars"} <= {*said.splitlines()}
+
+    found = pd.read_csv(tmp_path / "weather-weights.csv").set_index("term")["weight"]
+    expected = bnb.weight_table(saved).set_index("term")["weight"]
+    assert found.to_dict() == pytest.approx(expected.to_dict())
+    assert saved.dependence_temperature_ > 0  # Some features have parents.
+    assert "<code>bayesnb.WeightedNB().fit(X, y)</code>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    if memory == "whole":
+        X, y = data[features], data["play"].to_numpy()
+        ((train, test),), _ = split(y, Settings(test_size=0.3))
+        proba = WeightedNB().fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+        scores = pd.read_csv(tmp_path / "weather-comparison.csv", index_col="estimate")
+        assert scores.loc["weighted", "log_loss"] == pytest.approx(metrics.log_loss(y[test], proba))
