@@ -83,28 +83,10 @@ def require_classes(scan: Scan, target: str) -> dict[str, Label]:
     return classes
 
 
-@dataclass(frozen=True, eq=False)
-class Inspection:
-    """Columns of a table, as they look in a sample of the rows.
-
-    Parameters
-    ----------
-    kinds : dict
-        Kind of each column, "levels" or another, as `check_table` states it.
-    left_out : dict {column: reason}
-    notes : dict {note: list of columns}
-    remarks : dict {column: remark}
-        Remarks of `check_table`, which are among the notes.
-    """
-
-    kinds: Mapping[str, str]
-    left_out: Mapping[str, str]
-    notes: Mapping[str, Sequence[str]]
-    remarks: Mapping[str, str]
-
-
-def inspect_columns(scan: Scan, sample: pd.DataFrame, y: np.ndarray, named: Collection[str]) -> Inspection:
-    """Return the kinds of columns, the columns to leave out with the reason, and notes about the others.
+def inspect_columns(
+    scan: Scan, sample: pd.DataFrame, y: np.ndarray, named: Collection[str]
+) -> tuple[pd.DataFrame, dict[str, str], dict[str, list[str]]]:
+    """Return the table of `check_table`, {column to leave out: reason}, and {note: columns} about the others.
 
     Left out are columns without a cell, texts that are all different, and whole numbers that number the rows, unless
     they are `named` by the user.
@@ -126,7 +108,7 @@ def inspect_columns(scan: Scan, sample: pd.DataFrame, y: np.ndarray, named: Coll
         If no column is left.
     """
     left_out, notes = dict[str, str](), defaultdict[str, list[str]](list)
-    described = check_table(sample, y) if len(sample.columns) else pd.DataFrame(columns=["kind"])
+    described = check_table(sample, y) if len(sample.columns) else pd.DataFrame(columns=["kind", "remarks"])
     if all(map(is_number, scan.reading.types)) and {*map(str, range(len(scan.reading.types)))} != {*scan.reading.types}:
         notes[_NO_NAMES].append("the first line")
     for name, kind, n_values, _, remark in described.itertuples():
@@ -149,9 +131,7 @@ def inspect_columns(scan: Scan, sample: pd.DataFrame, y: np.ndarray, named: Coll
         keep = f"Left out: {reasons}. To keep a column, name it in --categorical or another flag."
         advice = keep if reasons else "Add columns of features, or drop fewer."
         raise InputError(f"{scan.table.path.name}: no column is left to learn from. {advice}")
-    names = [str(name) for name in sample]
-    remarks = {name: remark for name, remark in zip(names, described["remarks"], strict=True) if remark}
-    return Inspection(dict(zip(names, described["kind"], strict=True)), left_out, notes, remarks)
+    return described, left_out, notes
 
 
 def _are_row_numbers(present: pd.Series, scan: Scan, n_sampled: int) -> bool:
@@ -394,12 +374,12 @@ def load(
     classes = require_classes(scanned, target)
     sample = scanned.sample(scanned.reading)
     y = match_labels(table, sample[target], classes)
-    inspected = inspect_columns(scanned, sample[names], y, kinds)
-    by_value = {name: "categorical" if kind == "levels" else UNDECIDED for name, kind in inspected.kinds.items()}
-    chosen = {name: kinds.get(name, default or by_value[name]) for name in names if name not in inspected.left_out}
+    described, left_out, notes = inspect_columns(scanned, sample[names], y, kinds)
+    by_value = {name: "categorical" if kind == "levels" else UNDECIDED for name, kind in described["kind"].items()}
+    chosen = {name: kinds.get(name, default or by_value[name]) for name in names if name not in left_out}
     numeric = [name for name, kind in chosen.items() if kind != "categorical" and by_value[name] == "categorical"]
     types = {name: scanned.reading.types[name] for name in [*chosen, target]} | dict.fromkeys(numeric, "number")
-    remarks = {name: remark for name, remark in inspected.remarks.items() if name in chosen}
+    remarks = {name: remark for name, remark in described["remarks"].items() if remark and name in chosen}
     reading = replace(scanned.reading, types=types, remarks=remarks)
 
     def others() -> Iterator[Batch]:
@@ -422,8 +402,8 @@ def load(
         chosen,
         class_count,
         target,
-        left_out={**inspected.left_out, **dict.fromkeys(drop, "by --drop")},
-        notes=inspected.notes,
+        left_out=left_out | dict.fromkeys(drop, "by --drop"),
+        notes=notes,
         about=f"from {table.path.name}" + ", read in pieces because it does not fit into memory" * (not is_whole),
         guessed=default is None,
         by_value=all(kind == by_value[name] for name, kind in chosen.items()),
