@@ -85,7 +85,7 @@ class Sums(Additive, ABC):
         count = np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny)
         return np.asarray(np.sum(self.total, axis=0) / count)
 
-    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Self:
         """Statistics with rows x (N, F) added, given class indices and weights (N,); NaN is a missing cell."""
         count, total, _ = sum_by_class(x, label, weight, xp.zeros(self.count.shape[-2:]))
         return type(self)(self.count + count, self.total + total)
@@ -405,7 +405,7 @@ class ExposedTotals(Totals):
         cells, exposure = (np.sum(field, axis=0) for field in (self.count, self.exposure))
         return np.asarray(np.sqrt(self.mean() * cells / np.maximum(exposure, np.finfo(float).tiny)))
 
-    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
+    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Self:
         """Statistics with `Exposed` rows x (N, F) added, given class indices and weights (N,); NaN is missing."""
         zeros = xp.zeros(self.count.shape[-2:])
         count, total, _ = sum_by_class(x.counts, label, weight, zeros)

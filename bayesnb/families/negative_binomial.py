@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 
 from bayesnb.families.arrays import (
     Array,
@@ -142,7 +142,7 @@ class Tails(CountSums):
         cells, weight = (xp.broadcast_to(v, left.total.shape) for v in (cells, weight))
         return TailsWithout(left, self, cells, weight)
 
-    def log_rising(self, dispersion: Float[Array, "*C F R"]) -> Float[jax.Array, "*C F R"]:
+    def log_rising(self, dispersion: Float[Array, "... R"]) -> Float[jax.Array, "*C F R"]:
         """(C, F, R) Σ_i log Γ(x_i + r)/Γ(r) of the counted cells, for each dispersion r."""
         k = xp.arange(self.tail.shape[-1])
         return xp.einsum("...k,...rk->...r", self.tail, xp.log(xp.asarray(dispersion)[..., None] + k))
@@ -185,13 +185,13 @@ class TailsWithout:
         weight = self.weight + other.weight
         return type(self)(self.sums.merge(other.sums), self.tails.merge(other.tails), self.cells, weight)
 
-    def log_rising(self, dispersion: Float[Array, "*C F R"]) -> Float[jax.Array, "*C N F R"]:
+    def log_rising(self, dispersion: Float[Array, "... R"]) -> Float[jax.Array, "... R"]:
         """(C, N, F, R) Σ_i log Γ(x_i + r)/Γ(r) of the remaining cells."""
         removed = log_rising_of_cells(dispersion, self.cells)
         return self.tails.log_rising(dispersion) - xp.asarray(self.weight)[..., None] * removed
 
 
-def log_rising_of_cells(dispersion: Float[Array, "*C F R"], x: Float[Array, "*N F"]) -> Float[jax.Array, "*N F R"]:
+def log_rising_of_cells(dispersion: Float[Array, "... R"], x: Real[Array, "... F"]) -> Float[jax.Array, "... R"]:
     """Log Γ(x + r)/Γ(r) of each cell x; linear in x between two whole numbers, as `Tails` count."""
     whole = xp.floor(x)
     r, below, share = xp.asarray(dispersion), whole[..., None], (x - whole)[..., None]
@@ -660,12 +660,12 @@ def with_dispersion(prior: Any, dispersion: Float[Array, "F"]) -> Any:
     return KnownDispersion(a, prior.rate, xp.asarray(dispersion)[:, None] + 0.0 * a[..., None])
 
 
-def _take(values: Float[Array, "*C F R"], index: Int[Array, "*C F"]) -> Float[jax.Array, "*C F"]:
+def _take(values: Float[Array, "... F R"], index: Int[Array, "... F"]) -> Float[jax.Array, "... F"]:
     """(…, F) entries of the last axis of `values` (…, F, R) at an index (…, F) each."""
     return xp.take_along_axis(values, index[..., None], axis=-1)[..., 0]
 
 
-def _draw_index(log_uniform: Float[Array, "*C F"], log_prob: Float[Array, "*C F R"]) -> Int[jax.Array, "*C F"]:
+def _draw_index(log_uniform: Float[Array, "... F"], log_prob: Float[Array, "... F R"]) -> Int[jax.Array, "... F"]:
     """(…, F) index on the last axis, drawn with probabilities given by their logarithms (…, F, R)."""
     log_cumulative = cumlogsumexp(log_prob, axis=xp.ndim(log_prob) - 1)
     return xp.sum(log_cumulative[..., :-1] < log_uniform[..., None], axis=-1)

@@ -153,7 +153,7 @@ class Moments:
         """(N,) zeros: the normal density has no factor that is left out."""
         return xp.zeros(x.shape[0])
 
-    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Moments:
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Moments:
         """Moments merged with those of rows x (N, F), given class indices and weights (N,); NaN is a missing cell.
 
         Deviations are taken from the means so far, and again from the means of the block where their squares cancel.

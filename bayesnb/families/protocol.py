@@ -267,7 +267,7 @@ class SufficientStatistics(Protocol):
     def possible(self) -> Array:
         """(C, K) of bool: whether rows with non-negative weights can produce these statistics."""
 
-    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Self:
         """Statistics with a block of encoded rows added: `label` (N,) class indices, `weight` (N,) counts of a row."""
 
     @staticmethod

@@ -275,7 +275,7 @@ class Dense(CountRows):
         """(N,) number of draws of each row."""
         return xp.sum(self._totals(), axis=-1)
 
-    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
         if weight.ndim == 2:
             return count + sum_weightings(xp.asarray(self.count), label, weight, count.shape[-2])
@@ -379,7 +379,7 @@ class LevelCounts(Additive):
         """Counts of the first `sizes.sum()` levels, without the unused levels that pad the table."""
         return LevelCounts(self.count[..., : sizes.sum()])
 
-    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> LevelCounts:
         """Counts with a piece of rows added, given class indices (N,) and weights (N,)."""
         return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
 
@@ -581,7 +581,7 @@ class OneHot(OneDrawEach):
         """Table (C, L) of log probabilities multiplied by the weight, (G,) or (C, G), of each level's group."""
         return weighted(weight[..., repeat(np.arange(weight.shape[-1]), self.size, table.shape[1])], table)
 
-    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
         if weight.ndim == 2:
             n_classes, width = count.shape[-2:]
@@ -643,7 +643,7 @@ class PackedCounts(Additive):
     count: Array
     p: int = static()
 
-    def observe(self, x: OneHot, label: Int[Array, "N"], weight: Float[Array, "N"]) -> PackedCounts:
+    def observe(self, x: OneHot, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> PackedCounts:
         """Joint counts with a piece of rows added, given class indices (N,) and weights (N,)."""
         n_classes, packs, room = self.count.shape
         position = x.packed(self.p) + (xp.arange(packs) * room).astype(xp.int32)
@@ -685,7 +685,7 @@ class GroupedCounts(Additive):
         """Rows of codes or counts as `CountRows`."""
         return rows_of_levels(x, np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes), len(self.sizes))
 
-    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Self:
         """Counts with rows added, given class indices (N,) and weights (N,)."""
         return replace(self, count=self.rows(x).weighted_counts(self.count, label, weight))
 
@@ -850,7 +850,7 @@ class Counts(CountRows):
         """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀): a single term, as there is one simplex."""
         return self.contrast(contrast.term, self.contrast_layout(contrast))[..., None]
 
-    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
         return _add_entries(count, self, label, weight, xp.asarray(self.count, count.dtype))
 
@@ -938,7 +938,7 @@ class Presence(OneDrawEach):
         """Table (C, 2F) of log probabilities multiplied by the weight, (F,) or (C, F), of each feature."""
         return weighted(xp.repeat(weight, 2, axis=-1), table)
 
-    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> jax.Array:
         """`count` (C, F) of presences with the rows added; absences are derived from class counts at the end."""
         return _add_entries(count, self, label, weight, xp.ones((), count.dtype))
 

@@ -289,7 +289,7 @@ class NetworkCells(CountRows):
         most = max(1, _MOST_CELLS // max(1, n_classes * self.network.room()))
         return map_leading_axis(f, rows, batch_size=most)
 
-    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> jax.Array:
         """`count` (C, L) with the cells observed together with all parents added, by class indices and weights (N,)."""
         return self.observed.weighted_counts(count, label, weight)
 

@@ -75,6 +75,7 @@ REPLACE: dict[str, set[str]] = {
     "pairs_refusal": {"normal"},
     "draws_refusal": {"trees"},
     "groups_refusal": STRUCTURES | AVERAGES,
+    "for_groups": set(),
     "to_sites": {"dirichlet"},
     "from_sites": {"dirichlet"},
 }
