@@ -99,7 +99,9 @@ class Fitted:
 
     def theta(self, drawn: Draws, s: int) -> list[Any]:
         """Parameters of each block as `test_bayes_identity` has them."""
-        parts = [tuple(drawn[site][s] for site in own.values()) for own in self.sites]
+        last = "dispersion"  # is given the rate
+        ordered = [sorted(own, key=lambda name: (name == last, name)) for own in self.sites]
+        parts = [tuple(drawn[own[name]][s] for name in names) for own, names in zip(self.sites, ordered, strict=True)]
         return [part if len(part) > 1 else part[0] for part in parts]
 
 
