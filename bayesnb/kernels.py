@@ -26,7 +26,7 @@ from jaxtyping import Float, Int
 from bayesnb._util.precision import float64
 from bayesnb.encoding.encoded_rows import padded_size
 from bayesnb.families import offers
-from bayesnb.families.arrays import Array, is_host, jit_of_any_layout, kernel, logsumexp, xp
+from bayesnb.families.arrays import Array, is_host, kernel, logsumexp, xp
 from bayesnb.model import (
     Estimate,
     JointLikelihood,
@@ -224,7 +224,7 @@ def _cut(vectors: tuple[Any, Any], start: int, n: int) -> tuple[Any, Any]:
     return jax.tree.map(lambda v: cut(v, 1.0), family), jax.tree.map(lambda v: cut(v, 0.0), statistics)
 
 
-@jit_of_any_layout
+@jax.jit
 def conjugate_update(family: Any, statistics: Any) -> Any:
     """Compiled conjugate update of one family."""
     return family.update(statistics)

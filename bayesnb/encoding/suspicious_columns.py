@@ -244,7 +244,9 @@ def find_remarks(
     labels : (Levels, (N,) array) or None
         Classes, and the index of the class of each row.
     """
-    index = [] if table.is_sparse else list(index)
+    if table.is_sparse or table.n_rows < _FEWEST_CELLS:
+        return {}
+    index = list(index)
     numbers = [j for j in index if table.is_numeric(j, whole=True)]
     others = sorted(set(index).difference(numbers))
     texts = [j for j in others if table.column(j).dtype.kind not in "biufcmM"]
@@ -265,13 +267,13 @@ def _narrow(table: Table, candidates: list[int], check: _Check, size: int) -> di
 
     The first sample has `size` rows.
     """
+    remarks: dict[int, Remark] = {}
     for rows, limits in _samples(table.n_rows, size):
         found = check(table.part(rows, candidates), rows, limits) if candidates else {}
         remarks = {candidates[k]: remark for k, remark in found.items()}
-        if rows is None or not remarks:
-            return remarks
-        candidates = sorted(remarks)
-    return {}
+        if not (candidates := sorted(remarks)):
+            break
+    return remarks
 
 
 def _samples(n_rows: int, size: int) -> Iterator[tuple[np.ndarray | None, Limits]]:
@@ -280,8 +282,7 @@ def _samples(n_rows: int, size: int) -> Iterator[tuple[np.ndarray | None, Limits
     while 2 * size < n_rows:
         yield np.sort(rng.choice(n_rows, size, replace=False)), _SCREEN
         size *= _GROWTH
-    if n_rows >= _FEWEST_CELLS:
-        yield None, _RULES
+    yield None, _RULES
 
 
 def _check_texts(table: Table, rows: np.ndarray | None, limits: Limits) -> dict[int, Remark]:

@@ -609,13 +609,10 @@ def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Lev
     if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
         check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
     classes = Levels.from_values(values)
-    position = classes.index(values)
     counts = _count_codes(codes[:_FIRST_ROWS], len(values))
     counts = counts if counts.all() else _count_codes(codes, len(values))
-    seen = Levels.from_values(v for v, n in zip(values, counts, strict=True) if n)
-    if len(seen) < len(classes):
-        position, classes = np.maximum(seen.index(values), 0), seen
-    return classes, _map_codes(codes, position)
+    classes = Levels.from_values(v for v, n in zip(values, counts, strict=True) if n)
+    return classes, _map_codes(codes, classes.index(values))
 
 
 def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:

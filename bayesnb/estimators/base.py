@@ -512,17 +512,21 @@ class NaiveBayesClassifier(FittedClassifier):
     @property
     def _concentrations(self) -> object:
         """Hyperparameter `alpha`; None if the classifier has none, or a complete prior in its place."""
-        return None if isinstance(self.prior, NaiveBayes) else getattr(self, "alpha", None)
+        return None if isinstance(self.prior, NaiveBayes) or not self._has("alpha") else self.alpha
 
     def _prior_argument(self, columns: Columns) -> str:
         """Return the name of the hyperparameter that holds the prior of a block, such as "alpha"."""
-        return columns.hyperparameter if hasattr(self, columns.hyperparameter) else "prior"
+        return columns.hyperparameter if self._has(columns.hyperparameter) else "prior"
+
+    def _has(self, hyperparameter: str) -> bool:
+        """Return whether the classifier has a hyperparameter, or a constant in its place."""
+        return hasattr(type(self), hyperparameter)
 
     # -- shared machinery ------------------------------------------------------------------------
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         """Return names of choices besides parameters that rows determined; default: the tuned hyperparameters."""
-        return getattr(self, "tuned_", ())
+        return vars(self).get("tuned_", ())
 
     def _check(self) -> None:
         """Raise ValueError if the fitted state contradicts itself or the hyperparameters, for `save` and `load`.
@@ -569,12 +573,13 @@ class NaiveBayesClassifier(FittedClassifier):
         require_estimate(self.estimate, self._estimates)
         if isinstance(self.prior, NaiveBayes):
             return priors.check_complete_prior(self.prior, encoding, statistics)
-        if self.prior is not None and hasattr(self, "alpha"):
+        if self.prior is not None and self._has("alpha"):
             wanted = "None or a bayesnb.NaiveBayes, such as prior_ of a fitted classifier; concentrations are `alpha`"
             raise bad_argument("prior", self.prior, wanted)
         encoding.require_concentrations(self._concentrations)
         for argument, kind in (("prior", None), *((f"{kind}_prior", kind) for kind in KINDS)):
-            encoding.require_numbers(argument, getattr(self, argument, None), kind)
+            if self._has(argument):
+                encoding.require_numbers(argument, getattr(self, argument), kind)
         classes = encoding.classes
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, classes) for columns in encoding.blocks))

@@ -209,9 +209,8 @@ def check(nb: Any) -> None:
 
 def copy_unfitted(nb: NB) -> NB:
     """Return a shallow copy without fitted attributes, whose names end in an underscore."""
-    unfitted = copy.copy(nb)
-    for name in [name for name in vars(nb) if name.endswith("_") and not name.startswith("_")]:
-        delattr(unfitted, name)
+    unfitted = object.__new__(type(nb))
+    vars(unfitted).update({name: v for name, v in vars(nb).items() if name[-1] != "_" or name[0] == "_"})
     return unfitted
 
 
