@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris
 
 import bayesnb as bnb
 from bayesnb import sql
@@ -335,3 +336,21 @@ def test_queries_that_make_no_sense_are_refused(columns, message):
 def test_one_name_is_no_list_of_names(columns):
     with pytest.raises(TypeError, match=r"columns=.* must be a list of names"):
         sql.counts("cars", "make", columns)
+
+
+def test_the_parameters_of_another_program_are_a_table_of_counts():
+    """Means and standard deviations that naiveBayes(Species ~ ., iris) of R's e1071 prints, and the rows of iris."""
+    printed = {
+        "setosa": [(5.006, 0.3524897), (3.428, 0.3790644), (1.462, 0.1736640), (0.246, 0.1053856)],
+        "versicolor": [(5.936, 0.5161711), (2.770, 0.3137983), (4.260, 0.4699110), (1.326, 0.1977527)],
+        "virginica": [(6.588, 0.6358796), (2.974, 0.3224966), (5.552, 0.5518947), (2.026, 0.2746501)],
+    }
+    iris = load_iris(as_frame=True)
+    rows = [(name, None, None, None, 50, None, None) for name in printed]
+    for name, moments in printed.items():
+        numbers = zip(iris.feature_names, moments, strict=True)
+        rows += [(name, feature, "float", None, 50, mean, 49 * sd**2) for feature, (mean, sd) in numbers]
+    ours = bnb.from_counts(bnb.GaussianNB(), rows)
+    theirs = bnb.GaussianNB().fit(iris.data, iris.target_names[iris.target])
+    np.testing.assert_allclose(ours.predict_log_proba(iris.data), theirs.predict_log_proba(iris.data), 1e-5, 1e-9)
+    np.testing.assert_allclose(ours.log_evidence_, theirs.log_evidence_, rtol=1e-6)
