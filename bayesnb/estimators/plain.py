@@ -25,7 +25,7 @@ from bayesnb.encoding import (
     Table,
     declared_categories,
 )
-from bayesnb.encoding.columns import check_edges
+from bayesnb.encoding.edges import check_edges
 from bayesnb.encoding.priors import read_dispersion
 from bayesnb.encoding.table import is_labelled, match_columns, named_levels, read_labelled
 from bayesnb.estimators.base import NaiveBayesClassifier

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb.encoding.columns import cell_names, quantile_edges
+from bayesnb.encoding.edges import cell_names, quantile_edges
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.rows import cell_code
 from bayesnb.fitted import counting
