@@ -174,29 +174,13 @@ def apply_where(condition: Array, function: Callable[..., Array], otherwise: flo
     return value
 
 
-def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Any]:
-    """Map over the leading axis of the arguments (`in_axes` None: the same for all), and stack the results."""
-
-    def mapped(*args: object) -> Any:
-        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
-        moving = [arg for arg, axis in zip(args, axes, strict=True) if axis is not None]
-        n = np.shape(jax.tree.leaves(moving)[0])[0]
-        if not (is_host(args) and n):
-            return jax.vmap(function, axes, out_axes)(*args)
-        pairs = list(zip(args, axes, strict=True))
-        each = ([arg if axis is None else _entry(arg, i) for arg, axis in pairs] for i in range(n))
-        return _stack([function(*entries) for entries in each], out_axes)
-
-    return mapped
-
-
 def map_leading_axis(function: Callable[[Any], Any], arrays: object, batch_size: int | None = None) -> Any:
     """Apply a function to each entry of the arrays' leading axis, and stack the results.
 
     JAX computes `batch_size` entries at a time; None: one.
     """
     if is_host(arrays) and (n := len(jax.tree.leaves(arrays)[0])):
-        return _stack([function(_entry(arrays, i)) for i in range(n)], 0)
+        return _stack([function(_entry(arrays, i)) for i in range(n)])
     return jax.lax.map(function, arrays, batch_size=batch_size)
 
 
@@ -218,7 +202,7 @@ def scan(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, arrays: Any, *
     order, results = range(n)[:: -1 if options.get("reverse") else 1], [None] * n
     for i in order:
         start, results[i] = step(start, _entry(arrays, i))
-    return start, _stack(results, 0)
+    return start, _stack(results)
 
 
 def _entry(tree: object, i: int) -> Any:
@@ -226,9 +210,9 @@ def _entry(tree: object, i: int) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[i], tree)
 
 
-def _stack(trees: list[Any], axis: int) -> Any:
-    """One pytree whose leaves are those of the given pytrees, stacked."""
-    return jax.tree.map(lambda *leaves: xp.stack(leaves, axis), *trees)
+def _stack(trees: list[Any]) -> Any:
+    """One pytree whose leaves are those of the given pytrees, stacked on a leading axis."""
+    return jax.tree.map(lambda *leaves: xp.stack(leaves), *trees)
 
 
 def gather(table: Array, index: Any) -> jax.Array:
@@ -281,12 +265,12 @@ def square_limit(values: Array) -> float:
 
 
 def sum_rows(rows: Float[Array, "N ..."], index: Integer[Array, "N"], n: int) -> jax.Array:
-    """(n, …) sums of the rows of each index 0 … n - 1, in the order of the rows."""
-    if is_host(rows, index):
-        shape = np.shape(rows)[1:]
-        indicators = scipy.sparse.csc_array((np.ones(len(index)), index, np.arange(len(index) + 1)), (n, len(index)))
-        return np.reshape(indicators @ np.reshape(rows, (len(index), math.prod(shape))), (n, *shape))
-    return jnp.zeros((n, *rows.shape[1:]), rows.dtype).at[index].add(rows)
+    """(n, …) sums of the rows of each index 0 … n - 1, in the order of the rows; larger indices are dropped."""
+    if not is_host(rows, index):
+        return jax.ops.segment_sum(rows, index, n)
+    (n_rows, *shape), index = np.shape(rows), np.minimum(index, n)
+    indicators = scipy.sparse.csc_array((np.ones(n_rows), index, np.arange(n_rows + 1)), (n + 1, n_rows))
+    return np.reshape(indicators @ np.reshape(rows, (n_rows, math.prod(shape))), (n + 1, *shape))[:n]
 
 
 def sum_weightings(
@@ -332,31 +316,21 @@ def logsumexp(x: Array, axis: int | None = None, where: Array | None = None, kee
     return total if keepdims else np.squeeze(total, axis)
 
 
-def segment_sum(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
+def segment_sum(values: Float[Array, "*C E"], index: Integer[Array, "E"], n: int) -> jax.Array:
     """(…, n) sums of the entries of `values` (…, E) with each index 0 … n - 1; larger indices are dropped."""
-    if is_host(values, index):
-        sums = np.zeros((*np.shape(values)[:-1], n))
-        if np.size(values):
-            rows = np.reshape(values, (-1, np.shape(values)[-1]))
-            sums = np.reshape([np.bincount(index, row, n)[:n] for row in rows], sums.shape)
-        return sums
-    values = jnp.moveaxis(values, -1, 0)
-    return jnp.moveaxis(jax.ops.segment_sum(values, index, n, indices_are_sorted=is_sorted), 0, -1)
+    return xp.moveaxis(sum_rows(xp.moveaxis(values, -1, 0), index, n), 0, -1)
 
 
-def segment_max(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
+def segment_max(values: Float[Array, "*C E"], index: Integer[Array, "E"], n: int) -> jax.Array:
     """(…, n) largest of the entries of `values` (…, E) with each index 0 … n - 1, -inf where there is none."""
-    if is_host(values, index):
-        top, index, values = np.full((*np.shape(values)[:-1], n), -np.inf), np.asarray(index), np.asarray(values)
-        if not is_sorted:
-            order = np.argsort(index)
-            index, values = index[order], values[..., order]
-        first = np.flatnonzero(np.diff(index, prepend=-1))
-        if len(first):
-            top[..., index[first]] = np.maximum.reduceat(values, first, axis=-1)
-        return top
-    values = jnp.moveaxis(values, -1, 0)
-    return jnp.moveaxis(jax.ops.segment_max(values, index, n, indices_are_sorted=is_sorted), 0, -1)
+    if not is_host(values, index):
+        return jnp.moveaxis(jax.ops.segment_max(jnp.moveaxis(values, -1, 0), index, n), 0, -1)
+    top, order = np.full((*np.shape(values)[:-1], n), -np.inf), np.argsort(index, kind="stable")
+    index, values = np.asarray(index)[order], np.asarray(values)[..., order]
+    first = np.flatnonzero(np.diff(index, prepend=-1))
+    if len(first):
+        top[..., index[first]] = np.maximum.reduceat(values, first, axis=-1)
+    return top
 
 
 def log_segment_sum(values: Float[Array, "*C E"], index: Integer[Array, "E"], n: int) -> jax.Array:

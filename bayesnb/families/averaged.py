@@ -25,7 +25,7 @@ from bayesnb.families.arrays import (
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
 from bayesnb.families.numbers import EmpiricalPrior, IndependentCells, observed, only
 from bayesnb.families.protocol import Cumulants, Family, Increments, ReadyLikelihood, Variates, no_em, no_nuts, pooled
-from bayesnb.families.rows import Multinomial, as_rows, weighted, with_counts
+from bayesnb.families.rows import Multinomial, OneDrawEach, Ratio, Tabulated, as_rows, weighted, with_counts
 from bayesnb.families.special import log_rising
 
 # == Features that may not depend on the class: averages of the model in which they do and the one in which not
@@ -256,15 +256,14 @@ class AveragedLevels(Averaged):
 
         def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
             """(N, C) log likelihoods of all rows for one draw of the variates."""
-            score, log_theta, level, others, counted_in = draw
-            with_row = xp.where(is_own, level - xp.logaddexp(level, others), log_theta)
+            score, log_theta, with_row, counted_in = draw
             included = _draw_inclusion(self._to_positions(score), log_odds)
-            tables = xp.where(included[:, None], with_row, 0.0)
+            tables = xp.where(included[:, None], xp.where(is_own, with_row, log_theta), 0.0)
             scores = rows.dot(rows.layout(tables.reshape(-1, tables.shape[-1]))).reshape(-1, *is_own.shape[:2])
             return xp.sum(xp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
-        marginals = self.dependent.draw_level_marginals(variates, n, 1.0)
-        return map_leading_axis(draw_rows, (score, log_theta, *marginals, counted_in))
+        with_row = self.dependent.draw_level_marginals(variates, n, 1.0)
+        return map_leading_axis(draw_rows, (score, log_theta, with_row, counted_in))
 
     def _to_positions(self, values: Array) -> Any:
         """Repeat values of the features (…, F) at each of their levels, (…, L)."""
@@ -438,10 +437,11 @@ class Raised:
     likelihood: Any
     weight: Array
 
-    def prepare(self, x: object) -> Any:
-        """Return an equal likelihood as one table if rows encoded like `x` allow it; else itself, unchanged."""
-        raised = getattr(self.likelihood, "raised", None)
-        return self if raised is None else raised(x, self.weight) or self
+    def prepare(self, x: object) -> Self | Tabulated:
+        """Return an equal likelihood as one table if rows encoded like `x` have one draw per group; else itself."""
+        if isinstance(x, OneDrawEach) and isinstance(self.likelihood, Multinomial | Ratio):
+            return Tabulated(x.layout(x.weigh(self.likelihood.single(), self.weight)), None, None)
+        return self
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_t w_t log p(x_t | class); -inf if any term is -inf, even beside +inf or NaN."""

@@ -504,7 +504,7 @@ class Binned(AveragedTables):
 
     def _to_features(self, values: Array, fill: float = 0.0) -> jax.Array:
         """(…, F, G) values of cells (…, L), one row for each feature, filled with `fill` behind its last cell."""
-        size = segment_sum(xp.ones((1, len(self.group))), self.group, self.num_groups)[0].astype(int)
+        size = segment_sum(xp.ones(len(self.group)), self.group, self.num_groups).astype(int)
         start, cell = xp.cumsum(size) - size, xp.arange(self.width)
         at = start[:, None] + xp.minimum(cell, size[:, None] - 1)
         return xp.where(cell < size[:, None], xp.asarray(values)[..., at], fill)

@@ -20,14 +20,21 @@ from bayesnb.families.arrays import (
     log_segment_sum,
     log_sigmoid,
     logsumexp,
-    map_leading_axis,
     pytree,
     scan,
     segment_sum,
     static,
     xp,
 )
-from bayesnb.families.protocol import Cumulants, IndependentClasses, Variates, draw_log_uniform, no_em, no_nuts
+from bayesnb.families.protocol import (
+    Cumulants,
+    IndependentClasses,
+    Variates,
+    draw_log_beta,
+    draw_log_uniform,
+    no_em,
+    no_nuts,
+)
 from bayesnb.families.rows import LevelCounts, Multinomial, with_counts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.structures import AveragedTables
@@ -522,16 +529,10 @@ class BetaMixture(NamedTuple):
     def draw(self, variates: Variates, n: int) -> Float[jax.Array, "n C L"]:
         """(n, C, L) draws of log θ, independent for each level: first a context, then a Beta variate."""
         below = xp.cumsum(xp.exp(self.log_weight), axis=0)[:-1]
-        level, others = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
+        log_theta = draw_log_beta(variates, self.alpha, self.total - self.alpha, n)
         uniform = xp.exp(draw_log_uniform(variates, xp.zeros(xp.shape(self.alpha)[1:]), n))
-
-        def draw_levels(draw: tuple[jax.Array, ...]) -> jax.Array:
-            """(C, L) log θ for one draw of the gamma and uniform variates."""
-            level, others, uniform = draw
-            context = xp.sum(uniform > below, axis=0)[None]
-            return xp.take_along_axis(level - xp.logaddexp(level, others), context, axis=0)[0]
-
-        return map_leading_axis(draw_levels, (level, others, uniform))
+        context = xp.sum(uniform[:, None] > below, axis=1, keepdims=True)
+        return xp.take_along_axis(log_theta, context, axis=1)[:, 0]
 
     def _average(self, values: Array) -> jax.Array:
         """(C, L) averages of `values` (D, C, L) over the contexts, by the mixture weights."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayesnb.families.arrays import Array, pytree, segment_max, segment_sum, static, xp
+from bayesnb.families.arrays import Array, log_segment_sum, pytree, segment_sum, static, xp
 from bayesnb.families.protocol import (
     Cumulants,
     Distribution,
@@ -24,6 +23,7 @@ from bayesnb.families.protocol import (
     Prior,
     Site,
     Variates,
+    draw_log_beta,
 )
 from bayesnb.families.rows import (
     CountRows,
@@ -303,8 +303,7 @@ class Dirichlet(IndependentClasses):
 
     def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:
         """(…, L) log sum of gamma variates over the group of each level, given logarithms (…, L) of the variates."""
-        top = segment_max(log_gamma, self.group, self.num_groups, is_sorted=True)
-        return self.to_levels(top + xp.log(self.sum_groups(xp.exp(log_gamma - self.to_levels(top)))))
+        return self.to_levels(log_segment_sum(log_gamma, self.group, self.num_groups))
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), θ given the data and `multiplicity` copies of the row.
@@ -334,14 +333,14 @@ class Dirichlet(IndependentClasses):
             return rows.draw_with_row(self, variates, n, multiplicity)
         return rows.dot_each(self.draw(variates, n).log_theta)
 
-    def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
-        """(n, C, L) log gamma variates of each level with α + multiplicity, and of the rest of its group.
+    def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> Float[jax.Array, "n *C L"]:
+        """(n, C, L) draws of log θ_l, θ_l ~ Beta(α_l + multiplicity, α₀ - α_l), independently of other levels.
 
-        A row of one draw from each group needs the marginals only, θ_l ~ Beta(α_l + multiplicity, α₀ - α_l).
+        A row of one draw from each group needs these marginals only.
         """
         alpha = xp.asarray(self.concentration)
         rest = xp.maximum(self.to_levels(self.total()) - alpha, 0.0)
-        return variates.log_gamma(alpha + multiplicity, n), variates.log_gamma(rest, n)
+        return draw_log_beta(variates, alpha + multiplicity, rest, n)
 
     def log_base(self, x: object) -> jax.Array:
         """(N,) log multinomial coefficient of each row, 0 for categorical rows."""
@@ -366,7 +365,7 @@ class Dirichlet(IndependentClasses):
             return xp.sum(values, axis=-1, keepdims=True)
         values = xp.asarray(values)
         values = values.astype(xp.asarray(self.concentration).dtype) if values.dtype == bool else values
-        return segment_sum(values, self.group, self.num_groups, is_sorted=True)
+        return segment_sum(values, self.group, self.num_groups)
 
     def to_levels(self, values: float | Array) -> jax.Array:
         """(…, L) values of groups (…, G), each at all levels of its group."""
@@ -383,8 +382,7 @@ def _cumulants(multiplicity: float) -> Term:
         """xᵏ ψₖ₋₁(a + multiplicity · x) for k = 1, 2, 3, concatenated on the last axis."""
         return xp.concatenate([linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1)
 
-    once = partial(all_three, 1.0)
-    return Term(all_three, once, lambda a, total, group: once(a) - once(total)[group])
+    return Term(all_three, lambda a, total, group: all_three(1.0, a) - all_three(1.0, total)[group])
 
 
 @pytree

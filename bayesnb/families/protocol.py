@@ -70,6 +70,12 @@ def draw_log_uniform(variates: Variates, like: Array, n: int) -> jax.Array:
     return log_ndtr(variates.normal(like, n))
 
 
+def draw_log_beta(variates: Variates, a: Array, b: Array, n: int) -> jax.Array:
+    """(n, *shape of a) logarithms of Beta(a, b) variates, computed from gamma variates."""
+    log_a, log_b = variates.log_gamma(a, n), variates.log_gamma(b, n)
+    return log_a - xp.logaddexp(log_a, log_b)
+
+
 class RatiosOfGammas(Variates):
     """Base class of variates: ratios of gamma variates from two requests for gamma variates."""
 

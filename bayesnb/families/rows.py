@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 import jax
@@ -30,8 +31,8 @@ from bayesnb.families.arrays import (
     segment_sum,
     set_at,
     static,
+    sum_rows,
     sum_weightings,
-    vmap,
     xp,
 )
 from bayesnb.families.protocol import Additive, ReadyLikelihood, Variates
@@ -43,28 +44,14 @@ from bayesnb.families.special import log_rising
 class Term(NamedTuple):
     """Function f(x, a) of a count x and a parameter a, zero at x = 0, and special cases of f that are cheaper.
 
-    `once` is f(1, a), and `single` f(1, a) - f(1, a₀[group]). Classes are the last axis of a; several functions may be
-    concatenated there, to share one product. `unseen` is the log probability, given a and its a₀, of a level for which
-    the row is not among the data; None where f is not a logarithm of a probability.
+    `single` is f(1, a) - f(1, a₀[group]). Classes are the last axis of a; several functions may be concatenated there,
+    to share one product. `unseen` is the log probability, given a and its a₀, of a level for which the row is not among
+    the data; None where f is not a logarithm of a probability.
     """
 
-    f: Callable[[jax.Array, jax.Array], jax.Array]
-    once: Callable[[jax.Array], jax.Array]
+    f: Callable[[float | jax.Array, jax.Array], jax.Array]
     single: Callable[[jax.Array, jax.Array, Array], jax.Array]
     unseen: Callable[[jax.Array, jax.Array], jax.Array] | None = None
-
-
-class Contrast(NamedTuple):
-    """Arguments of Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g): f, a (C, L), a₀ (C, G), and the group of each level (L,)."""
-
-    term: Term
-    level: Array
-    total: Array
-    group: Array
-
-    def single(self) -> jax.Array:
-        """(C, L) value f(1, a) - f(1, a₀[group]) for one draw of each level."""
-        return self.term.single(xp.asarray(self.level).T, xp.asarray(self.total).T, self.group).T
 
 
 def log_or_minus_infinity(x: Array) -> jax.Array:
@@ -110,7 +97,6 @@ def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any])
 
     return Term(
         lambda x, a: f(with_row(a, x), x),
-        lambda a: xp.log(with_row(a, 1.0)),
         lambda a, total, group: xp.log(with_row(a, 1.0) / with_row(total, 1.0)[group]),
         lambda a, total: xp.log(with_row(a, 0.0) / with_row(total, 0.0)),
     )
@@ -145,9 +131,9 @@ class CountRows(ABC):
     """Rows of counts of levels, in groups: an implicit (N, L) matrix with a few products.
 
     Scoring is `dot`: rows times a table of log probabilities. Predictive probabilities and cumulants, which are not
-    linear in the counts, are `contrast`: Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g) over levels l and totals t_g of groups. A
-    table is first rearranged for one kind of rows, once for many blocks. `dot_terms` and `contrast_terms` give the sums
-    group by group, from plain tables (C, L) and (C, G).
+    linear in the counts, are `contrast`: Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g) over levels l and totals t_g of groups, f
+    and its parameters those of a `Ratio`. A table is first rearranged for one kind of rows, once for many blocks.
+    `dot_terms` and `contrast_terms` give the sums group by group, from plain tables (C, L) and (C, G).
     """
 
     @abstractmethod
@@ -163,16 +149,16 @@ class CountRows(ABC):
         """(N, C, G) sums Σ x_l · table_cl over the levels of each group, given a plain table (C, L)."""
 
     @abstractmethod
-    def contrast_layout(self, contrast: Contrast) -> Any:
-        """Return the tables of a contrast in the form that the method `contrast` reads for this kind of rows."""
+    def contrast_layout(self, ratio: Ratio) -> Any:
+        """Return the parameters of a ratio in the form that the method `contrast` reads for this kind of rows."""
 
     @abstractmethod
     def contrast(self, term: Term, tables: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g), given f and the tables that `contrast_layout` returns."""
 
     @abstractmethod
-    def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) Σ_l f(x_l, a_l) - f(t_g, a₀_g) of each group g, given plain tables."""
+    def contrast_terms(self, ratio: Ratio) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) Σ_l f(x_l, a_l) - f(t_g, a₀_g) of each group g, given f and plain tables by a ratio."""
 
     @abstractmethod
     def weighted_counts(
@@ -200,10 +186,14 @@ class CountRows(ABC):
 class OneDrawEach(CountRows):
     """Rows of one draw per group: counts and totals are 1, so that a contrast is a product with one table."""
 
+    @abstractmethod
+    def weigh(self, table: Array, weight: Array) -> jax.Array:
+        """Table (C, L) of log probabilities multiplied by the weight, (G,) or (C, G), of each level's group."""
+
     @final
-    def contrast_layout(self, contrast: Contrast) -> Any:
+    def contrast_layout(self, ratio: Ratio) -> Any:
         """Return the table f(1, a) - f(1, a₀) in the form that `dot` reads."""
-        return self.layout(contrast.single())
+        return self.layout(ratio.single())
 
     @final
     def contrast(self, term: Term, tables: Any) -> jax.Array:
@@ -214,9 +204,9 @@ class OneDrawEach(CountRows):
         return self.dot(tables)
 
     @final
-    def contrast_terms(self, contrast: Contrast) -> jax.Array:
+    def contrast_terms(self, ratio: Ratio) -> jax.Array:
         """(N, C, G) f(1, a_l) - f(1, a₀_g) at the row's level l in each group."""
-        return self.dot_terms(contrast.single())
+        return self.dot_terms(ratio.single())
 
     @final
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
@@ -224,8 +214,7 @@ class OneDrawEach(CountRows):
 
         Only the Beta marginals of θ matter, so that one table of draws serves all rows.
         """
-        draws = family.draw_level_marginals(variates, n, multiplicity)
-        return map_leading_axis(lambda draw: self.dot(self.layout(draw[0] - xp.logaddexp(*draw))), draws)
+        return self.dot_each(family.draw_level_marginals(variates, n, multiplicity))
 
 
 @pytree
@@ -244,30 +233,33 @@ class Dense(CountRows):
         """(N, C) products Σ_l x_l · table_cl with a table (C, L)."""
         return xp.sum(self.dot_terms(table), axis=-1)
 
-    def contrast_layout(self, contrast: Contrast) -> Any:
-        """Return level parameters (C, L) and group parameters (C, G) of the contrast."""
-        return contrast.level, contrast.total
+    def contrast_layout(self, ratio: Ratio) -> Any:
+        """Return level parameters (C, L) and group parameters (C, G) of the ratio."""
+        return ratio.concentration, ratio.total
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g), given f and the tables that `contrast_layout` returns."""
-        level, total = tables
-        return xp.sum(self.contrast_terms(Contrast(term, level, total, self.group)), axis=-1)
+        return xp.sum(self._contrast_terms(term, *tables), axis=-1)
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) sums Σ x_l · table_cl over the levels of each group, given a table (C, L)."""
-        return self._by_group(vmap(lambda row: linear(self.count, row), out_axes=1)(table))
+        return self._by_group(linear(xp.asarray(self.count)[:, None], table))
 
-    def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) Σ_l f(x_l, a_l) - f(t_g, a₀_g) of each group g."""
+    def contrast_terms(self, ratio: Ratio) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) Σ_l f(x_l, a_l) - f(t_g, a₀_g) of each group g, given f and plain tables by a ratio."""
+        return self._contrast_terms(ratio.f, ratio.concentration, ratio.total)
+
+    def _contrast_terms(self, term: Term, level: Array, total: Array) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) Σ_l f(x_l, a_l) - f(t_g, a₀_g) of each group g, given a (C, L) and a₀ (C, G)."""
 
         def apply(x: Array, a: Array) -> jax.Array:
             """(N, C, K) f(x, a) of counts x (N, K) and parameters a (C, K), 0 where x = 0."""
             x = xp.asarray(x)[..., None]
-            return xp.where(x == 0, 0.0, contrast.term.f(x, xp.asarray(a).T)).swapaxes(1, 2)
+            return xp.where(x == 0, 0.0, term.f(x, xp.asarray(a).T)).swapaxes(1, 2)
 
-        return self._by_group(apply(self.count, contrast.level)) - apply(self._totals(), contrast.total)
+        return self._by_group(apply(self.count, level)) - apply(self._totals(), total)
 
-    def _by_group(self, values: jax.Array) -> jax.Array:
+    def _by_group(self, values: Array) -> jax.Array:
         """(…, G) sums over each group of values (…, L) of the levels."""
         return segment_sum(values, self.group, self.num_groups)
 
@@ -279,22 +271,21 @@ class Dense(CountRows):
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
         if weight.ndim == 2:
             return count + sum_weightings(xp.asarray(self.count), label, weight, count.shape[-2])
-        return xp.asarray(count) + segment_sum((self.count * weight[:, None]).T, label, count.shape[0]).T
+        return xp.asarray(count) + sum_rows(self.count * weight[:, None], label, count.shape[0])
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
         log_gamma = variates.log_gamma(xp.asarray(family.concentration), n)
         row_gamma = variates.log_gamma(multiplicity * xp.asarray(self.count), n)
-        count, totals = xp.asarray(self.count), self._totals()
+        count, totals = (v[:, None] for v in (xp.asarray(self.count), self._totals()))
 
-        def one_class(levels: jax.Array, row_gamma: jax.Array) -> jax.Array:
-            """(N,) Σ x_l log θ_l of each row in one class, given log gamma variates of levels (L,) and rows (N, L)."""
-            drawn = xp.logaddexp(levels, row_gamma)
+        def draw_rows(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+            """(N, C) Σ x_l log θ_l for one draw of the variates of levels (C, L) and of rows (N, L)."""
+            drawn = xp.logaddexp(draw[0], draw[1][:, None])
             log_mass = log_segment_sum(drawn, self.group, self.num_groups)
             return xp.sum(linear(count, drawn), axis=-1) - xp.sum(linear(totals, log_mass), axis=-1)
 
-        over_classes = vmap(one_class, in_axes=(0, None), out_axes=1)
-        return map_leading_axis(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
+        return map_leading_axis(draw_rows, (log_gamma, row_gamma))
 
     def log_base(self) -> jax.Array:
         """(N,) log multinomial coefficient of each row."""
@@ -302,7 +293,7 @@ class Dense(CountRows):
 
     def _totals(self) -> jax.Array:
         """(N, G) number of draws of each row in each group."""
-        return segment_sum(xp.asarray(self.count), self.group, self.num_groups)
+        return self._by_group(self.count)
 
 
 @kernel(static_argnames="dtype")
@@ -421,9 +412,9 @@ class Multinomial:
         """(N, C, G) Σ x_l log θ_l over the levels of each group, without the multinomial coefficient."""
         return as_rows(x).dot_terms(self.log_theta)
 
-    def raised(self, x: object, weight: jax.Array) -> Tabulated | None:
-        """Likelihood Π_g p(group g | class)^(w_g), `weight` w (G,), if rows have one draw per group; else None."""
-        return _raise_groups(as_rows(x), lambda: self.log_theta, weight)
+    def single(self) -> jax.Array:
+        """(C, L) log θ: what one draw of each level adds to `log_prob`."""
+        return xp.asarray(self.log_theta)
 
     def cells(self, x: jax.Array) -> jax.Array:
         """(…, L) x_l log θ_l of each level, for counts x (…, L) and the parameters of one class."""
@@ -465,7 +456,7 @@ class Ratio:
 
     def prepare(self, x: object) -> Tabulated:
         """Likelihood with the tables rearranged for rows encoded like `x`, to score many blocks of such rows."""
-        return Tabulated(self._rows(x).contrast_layout(self._contrast()), self.multiplicity, self.term)
+        return Tabulated(self._rows(x).contrast_layout(self), self.multiplicity, self.term)
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), integrated out or plugged in by `term`, without multinomial coefficient."""
@@ -473,24 +464,20 @@ class Ratio:
 
     def terms(self, x: object) -> Float[jax.Array, "N C G"]:
         """(N, C, G) log p(levels of each group | class), without the multinomial coefficient."""
-        return self._rows(x).contrast_terms(self._contrast())
-
-    def raised(self, x: object, weight: jax.Array) -> Tabulated | None:
-        """Likelihood Π_g p(group g | class)^(w_g), `weight` w (G,), if rows have one draw per group; else None."""
-        return _raise_groups(self._rows(x), self._contrast().single, weight)
+        return self._rows(x).contrast_terms(self)
 
     def _rows(self, x: object) -> CountRows:
         """Rows x as `CountRows`; an (N, L) array is read as counts of the levels."""
         return as_rows(x, self.group, self.total.shape[1])
 
-    def _contrast(self) -> Contrast:
-        """Return f, α, totals α₀ and groups of this ratio, for the rows' `contrast_layout` and `contrast_terms`."""
-        return Contrast(self.term(self.multiplicity), self.concentration, self.total, self.group)
+    @property
+    def f(self) -> Term:
+        """Function f of this ratio, at its multiplicity."""
+        return self.term(self.multiplicity)
 
-
-def _raise_groups(x: Any, table: Callable[[], object], weight: jax.Array) -> Tabulated | None:
-    """Likelihood with each group's log probabilities times `weight` (G,) if rows have one draw per group, else None."""
-    return Tabulated(x.layout(x.weigh(xp.asarray(table()), weight)), None, None) if hasattr(x, "weigh") else None
+    def single(self) -> jax.Array:
+        """(C, L) f(1, a) - f(1, a₀[group]): what one draw of each level adds to `log_prob`."""
+        return self.f.single(xp.asarray(self.concentration).T, xp.asarray(self.total).T, self.group).T
 
 
 # == Categorical rows: one level for each of several groups, counted and scored for several groups at once, in packs
@@ -577,7 +564,7 @@ class OneHot(OneDrawEach):
         table = xp.concatenate([xp.asarray(table).T, xp.zeros((1, table.shape[0]))])
         return gather(table, self._flat_level(table.shape[0] - 1)).swapaxes(1, 2)
 
-    def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
+    def weigh(self, table: Array, weight: Array) -> jax.Array:
         """Table (C, L) of log probabilities multiplied by the weight, (G,) or (C, G), of each level's group."""
         return weighted(weight[..., repeat(np.arange(weight.shape[-1]), self.size, table.shape[1])], table)
 
@@ -823,12 +810,12 @@ class Counts(CountRows):
         """(N, C, 1) products Σ_l x_l · table_cl with a table (C, L): a single term, as there is one simplex."""
         return self.dot(self.layout(table))[..., None]
 
-    def contrast_layout(self, contrast: Contrast) -> Any:
+    def contrast_layout(self, ratio: Ratio) -> Any:
         """Return f(1, a) (L, C), a (L, C) and a₀ (C,); raise ValueError if there is more than one group."""
-        if contrast.total.shape[1] != 1:
-            raise ValueError(f"Counts must be of one simplex, num_groups=1; there are {contrast.total.shape[1]}.")
-        table = xp.asarray(contrast.level).T
-        return contrast.term.once(table), table, xp.asarray(contrast.total)[:, 0]
+        if ratio.total.shape[1] != 1:
+            raise ValueError(f"Counts must be of one simplex, num_groups=1; there are {ratio.total.shape[1]}.")
+        table = xp.asarray(ratio.concentration).T
+        return ratio.f.f(1.0, table), table, xp.asarray(ratio.total)[:, 0]
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) Σ_l f(x_l, a_l) - f(t, a₀): every entry as a count of 1, corrected for pairs with another count."""
@@ -846,9 +833,9 @@ class Counts(CountRows):
             - _sparse_product(1.0, pairs.total, one_each, loss)
         )
 
-    def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C 1"]:
+    def contrast_terms(self, ratio: Ratio) -> Float[jax.Array, "N C 1"]:
         """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀): a single term, as there is one simplex."""
-        return self.contrast(contrast.term, self.contrast_layout(contrast))[..., None]
+        return self.contrast(ratio.f, self.contrast_layout(ratio))[..., None]
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
@@ -872,10 +859,7 @@ class Counts(CountRows):
         count = xp.where(xp.arange(self.level.shape[0]) < self.indptr[-1], self.count, 0.0)
         log_gamma = variates.log_gamma(xp.asarray(family.concentration), n)
         row_gamma = variates.log_gamma(multiplicity * count, n)
-
-        def over_rows(values: jax.Array) -> jax.Array:
-            """(N, …) sums of values of the stored entries (E, …) over each row."""
-            return segment_sum(values.T, self.row, self.indptr.shape[0] - 1).T
+        over_rows = partial(sum_rows, index=self.row, n=self.indptr.shape[0] - 1)
 
         def draw_rows(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             """(N, C) Σ x_l log θ_l for one draw of the variates."""
@@ -934,7 +918,7 @@ class Presence(OneDrawEach):
         there = set_at(xp.zeros((n, absent.shape[1]), bool), (row, self.level), True)
         return xp.where(there[:, None], present, absent)
 
-    def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
+    def weigh(self, table: Array, weight: Array) -> jax.Array:
         """Table (C, 2F) of log probabilities multiplied by the weight, (F,) or (C, F), of each feature."""
         return weighted(xp.repeat(weight, 2, axis=-1), table)
 
@@ -959,7 +943,7 @@ def _add_entries(count: Array, x: Counts | Presence, label: Array, weight: Array
         data, level = (np.broadcast_to(v, x.level.shape)[: x.indptr[-1]] for v in (value, x.level))
         return count + sum_weightings((data, level, x.indptr), label, weight, *count.shape[-2:])
     if weight.ndim == 2:
-        return vmap(lambda one: _add_entries(count, x, label, one, value))(weight)
+        return map_leading_axis(lambda one: _add_entries(count, x, label, one, value), weight)
     stored = xp.arange(x.level.shape[0]) < x.indptr[-1]
     index = gather(level_offset(count, label), x.row) + x.level
     return add_at_flat(count, index, xp.where(stored, gather(weight, x.row) * value, 0.0))

@@ -45,17 +45,16 @@ from bayesnb.families.arrays import (
     set_at,
     sigmoid,
     static,
-    vmap,
     xp,
 )
 from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
 from bayesnb.families.protocol import Family, Likelihood, ReadyLikelihood, Variates, draw_log_uniform, lacking, no_nuts
 from bayesnb.families.rows import (
-    Contrast,
     CountRows,
     LevelCounts,
     Multinomial,
     OneHot,
+    Ratio,
     Term,
     as_rows,
     rows_of_levels,
@@ -246,9 +245,9 @@ class NetworkCells(CountRows):
         summed = xp.where(impossible, -xp.inf, of_missing + of_seen)
         return set_at(score, self.which, summed)
 
-    def contrast_layout(self, contrast: Contrast) -> Any:
+    def contrast_layout(self, ratio: Ratio) -> Any:
         """Return contrasts of observed cells, and probabilities of the other cells, in the form that `dot` reads."""
-        return self.observed.layout(contrast.single()), _unseen_levels(contrast)
+        return self.observed.layout(ratio.single()), _unseen_levels(ratio)
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) log p(row | class), given the tables that `contrast_layout` returns; `term` is not used."""
@@ -258,9 +257,9 @@ class NetworkCells(CountRows):
         """(N, C, G) terms of log p(row | class), one per table, given log probabilities (C, L)."""
         return self._terms(table, xp.exp(table))
 
-    def contrast_terms(self, contrast: Contrast) -> jax.Array:
-        """(N, C, G) terms of log p(row | class), one per table, given the parameters of a contrast."""
-        return self._terms(contrast.single(), _unseen_levels(contrast))
+    def contrast_terms(self, ratio: Ratio) -> jax.Array:
+        """(N, C, G) terms of log p(row | class), one per table, given the parameters of a ratio."""
+        return self._terms(ratio.single(), _unseen_levels(ratio))
 
     def _terms(self, table: Array, theta: jax.Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) terms of log p(row | class): `table` (C, L) entries of observed cells, and log sums of `theta`.
@@ -306,7 +305,7 @@ class NetworkCells(CountRows):
         row_gamma = variates.log_gamma(xp.full(width, multiplicity), n)
         uniform = xp.exp(-xp.exp(variates.log_gamma(xp.ones(width), n)))
         log_gamma, mean = variates.log_gamma(family.concentration, n), family.mean().theta
-        log_total = vmap(family.log_total)(log_gamma)
+        log_total = family.log_total(log_gamma)
 
         def of_row(row: tuple[jax.Array, jax.Array]) -> jax.Array:
             """(n, C) draws of the log sum over the missing cells of one row."""
@@ -336,17 +335,16 @@ def _rows_of(values: Array, which: Array, fill: float) -> jax.Array:
     return gather(xp.concatenate([values, xp.full((1, *values.shape[1:]), fill, values.dtype)]), which)
 
 
-def _unseen_levels(contrast: Contrast) -> jax.Array:
+def _unseen_levels(ratio: Ratio) -> jax.Array:
     """(C, L) predictive probabilities of levels for rows that are not among the data.
 
     Raise ValueError for functions, such as cumulants, that are not logarithms of probabilities.
     """
-    term, level, total, group = contrast
-    if term.unseen is None:
+    if (unseen := ratio.f.unseen) is None:
         raise ValueError(
             "Moments of rows with a missing cell that is summed out have no closed form. Use method='draws'."
         )
-    return xp.exp(term.unseen(xp.asarray(level).T, xp.asarray(total)[:, group].T).T)
+    return xp.exp(unseen(xp.asarray(ratio.concentration).T, xp.asarray(ratio.total)[:, ratio.group].T).T)
 
 
 def _elimination_order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
