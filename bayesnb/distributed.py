@@ -18,7 +18,7 @@ from bayesnb.streaming import NB, BlockCounts, choose_model, count_block, merge_
 _FAN_IN = 8
 _NO_ROWS = "X has no rows. Pass at least one row."
 
-Blocks = list[Any]
+Blocks = list[object]
 """Objects of dask, one a block: each is computed to an iterable of batches (X, y) or (X, y, sample_weight)."""
 
 
@@ -147,7 +147,7 @@ def _labelled_blocks(X: object, y: object, sample_weight: object) -> Blocks:
     return [[batch] for batch in zip(*(np.ravel(blocks).tolist() for blocks in delayed), strict=True)]
 
 
-def _join(*parts: Any) -> tuple[Any, ...]:
+def _join(*parts: object) -> tuple[object, ...]:
     """Return the partitions of X, labels and weights as one batch."""
     return parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import jax
 import numpy as np
@@ -33,6 +33,7 @@ from bayesnb.families.arrays import (
     xp,
 )
 from bayesnb.families.averaged import Raised, Tempered
+from bayesnb.families.numbers import IndependentCells
 from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import GroupedCounts, Multinomial, linear
 
@@ -40,6 +41,7 @@ Estimate = Literal["mle", "map", "mean", "predictive"]
 PLUGGED_IN: tuple[Estimate, ...] = ("mle", "map", "mean")
 """Estimates that are values of the parameters, which tables and figures show."""
 ESTIMATES: tuple[Estimate, ...] = (*PLUGGED_IN, "predictive")
+Model = TypeVar("Model", bound="NaiveBayes")
 
 
 @pytree
@@ -69,7 +71,7 @@ class Statistics:
 
     class_count: Any
     blocks: tuple[Any, ...]
-    log_base: Any
+    log_base: float | Array
 
     @classmethod
     def empty(cls, prior: NaiveBayes) -> Self:
@@ -103,7 +105,7 @@ class Statistics:
         return type(self)(self.class_count * factor, blocks, self.log_base * factor)
 
     def observe(
-        self, x: tuple[object, ...], label: Int[Array, "N"], weight: Float[Array, "*S N"], log_base: Any = 0.0
+        self, x: tuple[object, ...], label: Int[Array, "N"], weight: Float[Array, "*S N"], log_base: float | Array = 0.0
     ) -> Self:
         """Statistics with a block of encoded, labelled rows added.
 
@@ -121,7 +123,7 @@ class Statistics:
         blocks = tuple(block.observe(rows, label, weight) for block, rows in zip(self.blocks, x, strict=True))
         n_classes, total = self.class_count.shape[-1], self.log_base
         if xp.ndim(log_base):
-            total = total + xp.sum(linear(weight, log_base), axis=-1)
+            total = total + xp.sum(linear(weight, xp.asarray(log_base)), axis=-1)
         if xp.ndim(weight) == 1:
             return type(self)(self.class_count + segment_sum(weight, label, n_classes), blocks, total)
         sizes = sum_weightings(xp.ones((weight.shape[-1], 1)), label, weight, n_classes)[..., 0]
@@ -169,13 +171,17 @@ class TermWeights:
         constant weight.
     """
 
-    class_bias: Any
-    blocks: tuple[Any, ...]
-    exponents: tuple[Any, ...]
+    class_bias: Array
+    blocks: tuple[Array, ...]
+    exponents: tuple[Array | float | None, ...]
 
     @classmethod
     def split(
-        cls, class_bias: Array, weight: np.ndarray, sizes: Sequence[int], exponents: Sequence[Any] | None = None
+        cls,
+        class_bias: Array,
+        weight: np.ndarray,
+        sizes: Sequence[int],
+        exponents: Sequence[Array | float | None] | None = None,
     ) -> Self:
         """Build from biases (…, C) and weights (…, R) of all terms, one block after the other, with `sizes` terms each.
 
@@ -190,7 +196,7 @@ class TermWeights:
         """(R,) weights of all terms, one block after the other, for rows of one draw: the inverse of `split`."""
         return np.concatenate([np.broadcast_to(weight, n) for weight, n in zip(self.blocks, sizes, strict=True)])
 
-    def apply(self, b: int, likelihood: Likelihood) -> Any:
+    def apply(self, b: int, likelihood: Likelihood) -> Raised | Tempered:
         """Likelihood of block b with every term raised to the power of its weight.
 
         One weight w for the block raises the whole likelihood of a row of t draws to w · (t + 1)^-exponent, or to w if
@@ -404,7 +410,9 @@ class NaiveBayes:
         return cls._of_numbers(GammaPoisson, n_classes, n_features, prior, class_alpha)
 
     @classmethod
-    def _of_numbers(cls, family: Any, n_classes: int, n_features: int, prior: Any, class_alpha: object) -> Self:
+    def _of_numbers(
+        cls, family: type[IndependentCells], n_classes: int, n_features: int, prior: Any, class_alpha: object
+    ) -> Self:
         """Prior of one block of numbers, whose fields have the shape (C, F)."""
         _require_sizes("n_features", n_features)
         prior = family.empirical.get(prior, prior) if isinstance(prior, str) else prior
@@ -600,7 +608,7 @@ class JointLikelihood:
         return replace(self, log_class=xp.zeros(())).log_joint(x)
 
 
-def update_families(model: Any, statistics: Statistics, update: Callable[[Any, Any], Any]) -> Any:
+def update_families(model: Model, statistics: Statistics, update: Callable[[Any, Any], Any]) -> Model:
     """Model with `update(family, its statistics)` in place of the class prior and of the family of each block."""
     counts = LevelCounts(statistics.class_count[None]), *statistics.blocks
     pairs = zip((model.class_prior, *model.blocks), counts, strict=True)
@@ -608,7 +616,7 @@ def update_families(model: Any, statistics: Statistics, update: Callable[[Any, A
     return replace(model, class_prior=classes, blocks=tuple(blocks))
 
 
-def _no_rows(family: Any) -> Any:
+def _no_rows(family: Any) -> object:
     """Sufficient statistics of no rows, by the shape (C, K) of a family or of a prior that is derived from data."""
     shape = np.shape(jax.tree.leaves(family)[0])
     if len(shape) != 2:

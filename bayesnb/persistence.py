@@ -175,7 +175,7 @@ Tree = Any
 """Value of JSON."""
 
 _MOST_ESTIMATORS = 8
-_DTYPES: Mapping[str, Any] = {"O": object, "U": str, "M": "M8"}
+_DTYPES: Mapping[str, type | str] = {"O": object, "U": str, "M": "M8"}
 _type_hints = cache(typing.get_type_hints)
 
 
@@ -383,7 +383,7 @@ class Decoder:
             self._spend(len(values) * max((len(v) for v in values), default=0) if all_conform(values, str) else -1)
         return _objects(values).reshape(shape).astype(_DTYPES[tree["kind"]])
 
-    def _dataclass(self, cls: type, tree: dict[str, Tree]) -> Any:
+    def _dataclass(self, cls: type, tree: dict[str, Tree]) -> object:
         """Return an instance of `cls`; raise CorruptModelError if a field is missing or not of the annotated type."""
         values = {name: self.decode(value) for name, value in tree.items() if name != TAG}
         accepted, hints = [f for f in fields(cls) if f.init], _type_hints(cls)
@@ -402,7 +402,7 @@ class Decoder:
             require_labels(instance, "the file")
         return instance
 
-    def _estimator(self, cls: type, tree: dict[str, Tree]) -> Any:
+    def _estimator(self, cls: type, tree: dict[str, Tree]) -> object:
         """Return the classifier of a tree; raise CorruptModelError or ValueError if fitted attributes are wrong."""
         self.n_estimators += 1
         if self.n_estimators > _MOST_ESTIMATORS:  # Each classifier within another one doubles the time of `repr`.
@@ -429,14 +429,14 @@ def _objects(values: list[object]) -> np.ndarray:
     return array
 
 
-def _make_series(labels: list[object], values: list[object]) -> Any:
+def _make_series(labels: list[object], values: list[object]) -> object:
     """Return a pandas Series; raise ValueError if the numbers of labels and values differ."""
     import pandas as pd
 
     return pd.Series(_objects(values), _make_index(labels)).infer_objects()
 
 
-def _make_frame(values: np.ndarray, labels: list[object], columns: list[object]) -> Any:
+def _make_frame(values: np.ndarray, labels: list[object], columns: list[object]) -> object:
     """Return a pandas DataFrame; raise ValueError if the shape of the values is not that of the labels."""
     import pandas as pd
 
@@ -452,7 +452,7 @@ def _make_index(labels: list[object]) -> Any:
     return pd.Index(labels, tupleize_cols=False, dtype=None if labels else object)
 
 
-def _decode_time(tree: dict[str, Tree]) -> Any:
+def _decode_time(tree: dict[str, Tree]) -> object:
     """Return the pandas Timestamp of a tree; raise TypeError if a file cannot have its time zone."""
     import pandas as pd
 
@@ -465,7 +465,7 @@ def _decode_time(tree: dict[str, Tree]) -> Any:
 _FAMILIES = {"Moments": "NormalInverseGamma", "Totals": "GammaPoisson"}
 
 
-def _change_type(tree: object, kind: str, change: Callable[[dict[str, Any]], None]) -> Any:
+def _change_type(tree: Tree, kind: str, change: Callable[[dict[str, Tree]], object]) -> Tree:
     """Return a copy of a tree in which `change` was applied, in place, to each dictionary whose "type" is `kind`."""
     if isinstance(tree, list):
         return [_change_type(value, kind, change) for value in tree]
@@ -477,23 +477,23 @@ def _change_type(tree: object, kind: str, change: Callable[[dict[str, Any]], Non
     return changed
 
 
-def _replace_statistics_by_family(tree: object) -> Any:
+def _replace_statistics_by_family(tree: Tree) -> Tree:
     """Convert version 1 to 2: columns of numbers name their family, in place of the type of statistics and the sign."""
 
-    def change(columns: dict[str, Any]) -> None:
+    def change(columns: dict[str, Tree]) -> None:
         columns.pop("nonnegative", None)
         columns["family"] = {"type": "class", "value": _FAMILIES[columns.pop("statistics")["value"]]}
 
     return _change_type(tree, "RealColumns", change)
 
 
-def _remove_precision(tree: object) -> Any:
+def _remove_precision(tree: Tree) -> Tree:
     """Convert version 2 to 3: weights of terms no longer have a precision, which was that of one τ."""
     return _change_type(tree, "Weights", lambda weights: weights.pop("precision", None))
 
 
 #: Functions that convert the tree of a file of version v to version v + 1, in order from v = 1.
-MIGRATIONS: tuple[Callable[[Any], Any], ...] = (_replace_statistics_by_family, _remove_precision)
+MIGRATIONS: tuple[Callable[[Tree], Tree], ...] = (_replace_statistics_by_family, _remove_precision)
 
 
 def current_version() -> int:
@@ -501,7 +501,7 @@ def current_version() -> int:
     return 1 + len(MIGRATIONS)
 
 
-def migrate(tree: object, written: int) -> Any:
+def migrate(tree: Tree, written: int) -> Tree:
     """Return the tree of a file of version `written`, converted to the current version."""
     for migration in MIGRATIONS[written - 1 :]:
         tree = migration(tree)
@@ -605,7 +605,7 @@ _VERSION = 1
 _LARGEST = 10**9
 _FIELDS: dict[str, type] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
 _MATRIX_DTYPES = tuple(np.dtype(code).name for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"])
-_OPTIONS: dict[str, Any] = {
+_OPTIONS: dict[str, object] = {
     "unknown": str | None,
     "binary": bool | int,
     "min_df": int | float,
@@ -647,7 +647,7 @@ def write_words(path: str | os.PathLike[str], content: dict[str, object]) -> Non
     write_atomically(path, written)
 
 
-def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[str, Any]:
+def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[str, Tree]:
     """Return the content (options, words, too_frequent, unknown_count) of a file that `write_words` has written.
 
     Parameters
@@ -667,7 +667,7 @@ def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[
     return read_file(path, partial(_decode_words, token_pattern=token_pattern))
 
 
-def _decode_words(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, Any]:
+def _decode_words(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, Tree]:
     """Return the checked content of an open file of `size` bytes; raise CorruptModelError if it is wrong."""
     if size > _LARGEST:
         raise CorruptModelError(f"the file has {size:,} bytes; files of {_WORDS_FORMAT} have at most {_LARGEST:,}.")
@@ -703,7 +703,7 @@ def _decode_words(file: BinaryIO, size: int, token_pattern: str | None) -> dict[
     return content_read
 
 
-def _check(content: dict[str, Any]) -> None:
+def _check(content: dict[str, Tree]) -> None:
     """Raise ValueError unless `fit` could have left these options and words."""
     options, words, too_frequent = content["options"], content["words"], content["too_frequent"]
     if odd := sorted(set(options) ^ set(_OPTIONS)):

@@ -93,7 +93,7 @@ def _digest_rows(X: object, y: object, weight: object) -> Iterator[str]:
         yield hashlib.sha256("\n".join(map(_canonical, row)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _rows_of_cells(X: object) -> Iterator[Iterable[tuple[int, Any]]]:
+def _rows_of_cells(X: object) -> Iterator[Iterable[tuple[int, object]]]:
     """Yield for each row the pairs (column, value) of the cells that are not zero."""
     if sp.issparse(X):
         matrix = sp.csr_array(X, dtype=np.float64, copy=True)
@@ -133,7 +133,7 @@ def n_rows(part: Any) -> int:
 _BATCH = 65_536
 _ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # Checkpoints have these two attributes, models do not.
 
-Batch = tuple[Any, ...]
+Batch = tuple[object, ...]
 NB = TypeVar("NB", bound=FittedClassifier)
 
 
@@ -408,7 +408,9 @@ def _start_or_resume(nb: FittedClassifier, checkpoint: str | os.PathLike[str] | 
     return loaded, getattr(loaded, _ROWS_COUNTED)
 
 
-def _save_checkpoint(draft: Any, declared: Levels, checkpoint: Any, rows: int, first_rows: Sequence[str]) -> int:
+def _save_checkpoint(
+    draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
+) -> int:
     """Write a checkpoint of `draft`, to which the other arguments are added as attributes; return `rows`."""
     classifier_state.replace_state(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
     draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
@@ -416,7 +418,7 @@ def _save_checkpoint(draft: Any, declared: Levels, checkpoint: Any, rows: int, f
     return rows
 
 
-def _require_known(draft: Any, X: object, y: object, where: str) -> None:
+def _require_known(draft: FittedClassifier, X: object, y: object, where: str) -> None:
     """Raise ValueError if rows have other columns than `draft`, or labels that it has not counted."""
     try:
         draft.fitted_.table(X)

@@ -133,8 +133,8 @@ class BagOfWords(CountVectorizer):
         vocabulary: object = None,
         strip_accents: object = None,
         lowercase: bool = True,
-        preprocessor: Callable[..., Any] | None = None,
-        tokenizer: Callable[..., Any] | None = None,
+        preprocessor: Callable[..., object] | None = None,
+        tokenizer: Callable[..., object] | None = None,
         stop_words: object = None,
         token_pattern: str | None = r"(?u)\b\w\w+\b",
         ngram_range: tuple[int, int] = (1, 1),
@@ -237,7 +237,7 @@ class BagOfWords(CountVectorizer):
             )
         return X
 
-    def build_analyzer(self) -> Callable[[Any], list[Hashable]]:
+    def build_analyzer(self) -> Callable[[object], list[Hashable]]:
         """Return the function that lists the words of a document, with `unknown` for each word outside the dictionary.
 
         Before `fit`, or if `unknown` is None, the function lists all words, as that of `CountVectorizer` does.
@@ -393,7 +393,7 @@ class BagOfWords(CountVectorizer):
             return None
         return str(words[chosen[0]])
 
-    def _documents(self, raw_documents: Iterable[object], missing: list[int]) -> Iterator[Any]:
+    def _documents(self, raw_documents: Iterable[object], missing: list[int]) -> Iterator[object]:
         """Yield the documents that are present, and append the positions of the others to `missing`.
 
         Raises TypeError for one that is not a string, unless a function of the user takes it.
@@ -416,7 +416,7 @@ class BagOfWords(CountVectorizer):
         return "too_frequent_" in vars(self)
 
 
-def _add_empty_rows(X: Any, rows: list[int]) -> sp.csr_array:
+def _add_empty_rows(X: sp.csr_matrix, rows: list[int]) -> sp.csr_array:
     """Return a sparse matrix as a csr_array with rows of zeros, which become those at the positions `rows`."""
     X = sp.csr_array(X)
     if not rows:
@@ -435,7 +435,7 @@ def _number_words(words: object) -> dict[Hashable, int]:
     return counter.vocabulary_
 
 
-def _to_json(name: str, value: Any) -> Any:
+def _to_json(name: str, value: Any) -> object:
     """Return an option as JSON has it: a dtype by name, a tuple as a list; raise ValueError for a function."""
     if name == "dtype":
         return np.dtype(value).name

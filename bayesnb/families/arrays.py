@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import partial, wraps
@@ -27,6 +27,15 @@ import scipy.special
 from jaxtyping import Float, Integer
 
 from bayesnb._util.html import card, format_number, table
+
+T = TypeVar("T")
+Tree = TypeVar("Tree")
+"""Type of a pytree of arrays, or of one array."""
+Carry = TypeVar("Carry")
+Array = jax.Array | np.ndarray
+Index = Array | tuple[Array, ...]
+Function = Callable[..., Any]
+"""Function whose results are of NumPy or of JAX, as the arguments are."""
 
 # == Formulas written once that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's
 
@@ -56,11 +65,11 @@ def _are_host(arguments: Iterable[object]) -> bool:
     return True
 
 
-def either(of_numpy: Callable[..., Any], of_jax: Callable[..., Any]) -> Callable[..., Any]:
+def either(of_numpy: Callable[..., object], of_jax: Callable[..., T]) -> Callable[..., T]:
     """Function that computes by `of_jax` if an argument is a JAX array, else by `of_numpy`, without its warnings."""
 
     @wraps(of_numpy)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> T:
         if not (_are_host(args) and _are_host(kwargs.values())):
             return of_jax(*args, **kwargs)
         if _quiet.get():
@@ -74,7 +83,7 @@ def either(of_numpy: Callable[..., Any], of_jax: Callable[..., Any]) -> Callable
 class _Namespace(ModuleType):
     """Constants and types of `numpy`, and functions that compute by `jax.numpy` if an argument is a JAX array."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         value = getattr(np, name)
         if callable(value) and not isinstance(value, type):
             value = either(value, getattr(jnp, name))
@@ -102,7 +111,7 @@ cumlogsumexp = either(np.logaddexp.accumulate, jax.lax.cumlogsumexp)
 """Cumulative log Σ exp(x) along `axis`, counted from the first."""
 
 
-def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Callable[..., Any]:
+def kernel(function: Function | None = None, /, **options: Any) -> Function:
     """Decorate a function of pytrees of arrays: NumPy evaluates it on few numbers, and JAX compiles it for others.
 
     `options` are those of `jax.jit`. Arguments that are JAX arrays, on a device or under a transformation, stay JAX's.
@@ -112,7 +121,7 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Cal
     of_few, compiled = function, jit_of_any_layout(function, **options)
 
     @wraps(of_few)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         if not are_few(args, kwargs):
             return compiled(*args, **kwargs)
         token = _quiet.set(True)
@@ -125,7 +134,7 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Cal
     return call
 
 
-def jit_of_any_layout(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def jit_of_any_layout(function: Function, **options: Any) -> Function:
     """Compile a function once for pytrees of arrays of the same shapes: arrays in static fields are arguments, too.
 
     `jax.jit`, which takes `options`, compiles for each value of a static field.
@@ -133,11 +142,11 @@ def jit_of_any_layout(function: Callable[..., Any], **options: Any) -> Callable[
 
     @partial(jax.jit, **options)
     @wraps(function)
-    def compiled(*args: Any, **kwargs: Any) -> Any:
+    def compiled(*args: object, **kwargs: object) -> object:
         return _loosen(function(*_fasten(args), **_fasten(kwargs)))
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         return _fasten(compiled(*_loosen(args), **_loosen(kwargs)))
 
     call.clear_cache = compiled.clear_cache  # type: ignore[attr-defined]
@@ -161,7 +170,7 @@ def cond(predicate: object, on_true: Callable[..., T], on_false: Callable[..., T
     return jax.lax.cond(predicate, on_true, on_false, *operands)
 
 
-def apply_where(condition: Array, function: Callable[..., Array], otherwise: float | Array, *operands: Array) -> Any:
+def apply_where(condition: Array, function: Function, otherwise: float | Array, *operands: Array) -> jax.Array:
     """Elementwise `function(*operands)` where `condition` is true, and `otherwise` elsewhere, all of the same shape.
 
     NumPy evaluates the function only where the condition is true; JAX evaluates it everywhere and selects.
@@ -174,7 +183,7 @@ def apply_where(condition: Array, function: Callable[..., Array], otherwise: flo
     return value
 
 
-def map_leading_axis(function: Callable[[Any], Any], arrays: object, batch_size: int | None = None) -> Any:
+def map_leading_axis(function: Callable[[Tree], T], arrays: Tree, batch_size: int | None = None) -> T:
     """Apply a function to each entry of the arrays' leading axis, and stack the results.
 
     JAX computes `batch_size` entries at a time; None: one.
@@ -184,7 +193,7 @@ def map_leading_axis(function: Callable[[Any], Any], arrays: object, batch_size:
     return jax.lax.map(function, arrays, batch_size=batch_size)
 
 
-def map_parts(function: Callable[[Any], Any], arrays: object, size: int) -> Any:
+def map_parts(function: Callable[[Tree], T], arrays: Tree, size: int) -> T:
     """Results of a function of arrays with one leading axis, `size` entries at a time."""
     if not is_host(arrays):
         one_by_one = map_leading_axis(lambda one: function(jax.tree.map(lambda v: v[None], one)), arrays, size)
@@ -195,27 +204,27 @@ def map_parts(function: Callable[[Any], Any], arrays: object, size: int) -> Any:
     return jax.tree.map(lambda *leaves: xp.concatenate(leaves), *parts)
 
 
-def scan(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, arrays: Any, **options: Any) -> tuple[Any, Any]:
+def scan(step: Callable[[Carry, Tree], tuple[Carry, T]], start: Carry, arrays: Tree, **options: Any) -> tuple[Carry, T]:
     """Carry `start` through the entries of the arrays' leading axis: `jax.lax.scan`, whose options are taken."""
     if not is_host(start, arrays) or not (n := len(jax.tree.leaves(arrays)[0])):
         return jax.lax.scan(step, start, arrays, **options)
-    order, results = range(n)[:: -1 if options.get("reverse") else 1], [None] * n
-    for i in order:
+    results: dict[int, T] = {}
+    for i in range(n)[:: -1 if options.get("reverse") else 1]:
         start, results[i] = step(start, _entry(arrays, i))
-    return start, _stack(results)
+    return start, _stack([results[i] for i in range(n)])
 
 
-def _entry(tree: object, i: int) -> Any:
+def _entry(tree: Tree, i: int) -> Tree:
     """Entry i of the leading axis of all leaves."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[i], tree)
 
 
-def _stack(trees: list[Any]) -> Any:
+def _stack(trees: Sequence[Tree]) -> Tree:
     """One pytree whose leaves are those of the given pytrees, stacked on a leading axis."""
     return jax.tree.map(lambda *leaves: xp.stack(leaves), *trees)
 
 
-def gather(table: Array, index: Any) -> jax.Array:
+def gather(table: Array, index: Index) -> jax.Array:
     """Entries of `table` at indices of its first axis, or of its first axes by a tuple.
 
     Past the end of the first axis, in padding, they are those of the last index.
@@ -235,7 +244,7 @@ def add_at(array: Array, index: Array, values: Array) -> jax.Array:
     return total[:-1]
 
 
-def set_at(array: Array, index: Any, values: float | Array) -> jax.Array:
+def set_at(array: Array, index: Index, values: float | Array) -> jax.Array:
     """Copy of `array` with values set at indices of its first axis; indices past the end are dropped."""
     if not is_host(array, index, values):
         return jnp.asarray(array).at[index].set(values, mode="drop")
@@ -274,8 +283,8 @@ def sum_rows(rows: Float[Array, "N ..."], index: Integer[Array, "N"], n: int) ->
 
 
 def sum_weightings(
-    rows: Any, index: Integer[Array, "N"], weight: Float[Array, "S N"], n: int, width: int = 0
-) -> Float[Any, "S n K"]:
+    rows: Array | tuple[Array, ...], index: Integer[Array, "N"], weight: Float[Array, "S N"], n: int, width: int = 0
+) -> Float[jax.Array, "S n K"]:
     """(S, n, K) sums of `rows` (N, K) of each index 0 … n - 1 under each of S weightings, by products of matrices.
 
     Rows of NumPy may be a sparse matrix (data, indices, indptr) in CSR form with `width` columns.
@@ -344,32 +353,34 @@ def log_segment_sum(values: Float[Array, "*C E"], index: Integer[Array, "E"], n:
 _NAMES = "A distribution, by class and feature; parameter_table(nb) has their names, and intervals."
 
 
-def as_text(tree: Any) -> str:
+def as_text(tree: object) -> str:
     """One-line text of a dataclass of arrays: class name, and shape and range of each field."""
-    return f"{type(tree).__name__}({', '.join(f'{f.name}={_field_text(getattr(tree, f.name))}' for f in fields(tree))})"
+    values = ", ".join(f"{name}={_field_text(value)}" for name, value in values_by_field(tree).items())
+    return f"{type(tree).__name__}({values})"
 
 
-def as_html(tree: Any) -> str:
+def as_html(tree: object) -> str:
     """HTML card of a dataclass of arrays: a table row per array or number with its shape, least and greatest value."""
     notes = [_NAMES] * hasattr(tree, "update")
     return card(type(tree).__name__, "", table(_table_rows(tree, ""), ("", "shape", "least", "greatest")), notes=notes)
 
 
-def _table_rows(tree: Any, name: str) -> Iterator[tuple[str | float, ...]]:
+def _table_rows(tree: object, name: str) -> Iterator[tuple[str | float, ...]]:
     """Yield a table row (name, shape, least, greatest) per array or number in nested dataclasses at path `name`."""
     if is_dataclass(tree):
-        for field in fields(tree):
-            yield from _table_rows(getattr(tree, field.name), f"{name}.{field.name}" if name else field.name)
+        for field, value in values_by_field(tree).items():
+            yield from _table_rows(value, f"{name}.{field}" if name else field)
     elif isinstance(tree, tuple) and any(map(is_dataclass, tree)):
         for n, part in enumerate(tree):
             yield from _table_rows(part, f"{name}[{n}] {type(part).__name__}")
     elif (ends := _least_and_greatest(tree)) is not None:
-        yield name, str(np.shape(tree)) if np.ndim(tree) else "", *(ends or ("", ""))
+        shape = np.asarray(tree).shape
+        yield name, str(shape) if shape else "", *(ends or ("", ""))
     elif tree is not None and not callable(tree):
         yield name, "", format_number(tree), ""
 
 
-def _field_text(value: Any) -> str:
+def _field_text(value: object) -> str:
     """Text of one field: a number; shape and range of an array; a tuple by element; else `repr`.
 
     An array is "(2, 3) from 0 to 1", "(2, 3) of 1" if all entries are equal, and "(2, 3)" if it has no numbers.
@@ -378,10 +389,11 @@ def _field_text(value: Any) -> str:
         return f"({', '.join(map(_field_text, value))}{',' * (len(value) == 1)})"
     if (ends := _least_and_greatest(value)) is None:
         return repr(value)
-    if not ends or not np.ndim(value):
-        return format_number(ends[0]) if ends else f"{np.shape(value)}"
+    shape = np.asarray(value).shape
+    if not ends or not shape:
+        return format_number(ends[0]) if ends else f"{shape}"
     least, greatest = map(format_number, ends)
-    return f"{np.shape(value)} of {least}" if least == greatest else f"{np.shape(value)} from {least} to {greatest}"
+    return f"{shape} of {least}" if least == greatest else f"{shape} from {least} to {greatest}"
 
 
 def _least_and_greatest(value: object) -> tuple[float, ...] | None:
@@ -395,11 +407,6 @@ def _least_and_greatest(value: object) -> tuple[float, ...] | None:
 
 
 # == Arrays of JAX or NumPy, frozen dataclasses of them that are JAX pytrees, and JAX's maps with types
-
-Array = jax.Array | np.ndarray
-Tree = TypeVar("Tree")
-Result = TypeVar("Result")
-T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -429,11 +436,11 @@ def pytree(cls: type[T]) -> type[T]:
     data = tuple(f.name for f in fields(made) if f.name not in static_names)
     keys = tuple(map(jax.tree_util.GetAttrKey, data))
 
-    def flatten(tree: object) -> tuple[tuple[Any, ...], Static]:
+    def flatten(tree: object) -> tuple[tuple[object, ...], Static]:
         """Values of the data fields (children), and values of the static fields (auxiliary data)."""
         return tuple(getattr(tree, name) for name in data), Static(tuple(getattr(tree, name) for name in static_names))
 
-    def flatten_with_keys(tree: object) -> tuple[tuple[tuple[Any, Any], ...], Static]:
+    def flatten_with_keys(tree: object) -> tuple[tuple[tuple[object, object], ...], Static]:
         """Pairs (attribute key, value) of the data fields, and values of the static fields."""
         children, aux = flatten(tree)
         return tuple(zip(keys, children, strict=True)), aux
@@ -465,10 +472,11 @@ class Static:
     __slots__ = ("_key", "values")
 
     def __init__(self, values: tuple[object, ...]) -> None:
-        self.values, self._key = values, None
+        self.values = values
+        self._key: Hashable = None
 
     @property
-    def key(self) -> Any:
+    def key(self) -> Hashable:
         """Hashable equivalent of the values."""
         if self._key is None:
             self._key = _hashable(self.values)
@@ -493,7 +501,7 @@ class Static:
         return cls(_from_json(json.loads(text)))
 
 
-def _hashable(value: object) -> Any:
+def _hashable(value: object) -> Hashable:
     """Hashable equivalent of a value, in which arrays, also in tuples, are their type, shape and bytes."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
@@ -528,14 +536,13 @@ def _has_layout(node: object) -> bool:
     return any(_has_arrays(getattr(node, name)) for name in getattr(type(node), "_static_fields", ()))
 
 
-def _loosen(tree: object) -> Any:
+def _loosen(tree: Tree) -> Tree:
     """Copy of a pytree in which arrays in static fields are leaves: objects that have them become `_Loose`."""
 
     def loosen(node: Any) -> Any:
         if not _has_layout(node):
             return node
-        names = type(node)._static_fields
-        values = {f.name: getattr(node, f.name) for f in fields(node)}
+        names, values = type(node)._static_fields, values_by_field(node)
         arrays = {name: values.pop(name) for name in names if _has_arrays(values[name])}
         others = tuple((name, values.pop(name)) for name in names if name in values)
         return _Loose(_loosen(values), arrays, type(node), others)
@@ -543,7 +550,7 @@ def _loosen(tree: object) -> Any:
     return jax.tree.map(loosen, tree, is_leaf=_has_layout)
 
 
-def _fasten(tree: object) -> Any:
+def _fasten(tree: Tree) -> Tree:
     """Inverse of `_loosen`."""
 
     def fasten(node: object) -> Any:
@@ -552,6 +559,11 @@ def _fasten(tree: object) -> Any:
         return node.cls(**_fasten(node.data), **node.arrays, **dict(node.others))
 
     return jax.tree.map(fasten, tree, is_leaf=lambda node: isinstance(node, _Loose))
+
+
+def values_by_field(tree: Any) -> dict[str, Any]:
+    """Values of the fields of a dataclass, by name."""
+    return {field.name: getattr(tree, field.name) for field in fields(tree)}
 
 
 def static() -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
@@ -59,27 +60,27 @@ class Averaged(Family):
     log_odds: Array
 
     @property
-    def statistics(self) -> Any:
+    def statistics(self) -> type:
         """Type of the sufficient statistics, that of the dependent model."""
         return self.dependent.statistics
 
     @property
-    def likelihood(self) -> Any:
+    def likelihood(self) -> type:
         """Type of the plug-in likelihood, that of the dependent model."""
         return self.dependent.likelihood
 
     @abstractmethod
-    def _to_positions(self, values: Array) -> Any:
+    def _to_positions(self, values: Array) -> jax.Array:
         """Repeat values of the features (…, F) at each position (…, K) of the last axis of the parameters."""
 
-    def update(self, statistics: Any) -> Self:
+    def update(self, statistics: object) -> Self:
         """Posterior: both models updated, log odds' = log odds + log p(D | dependent) - log p(D | shared)."""
         together = pooled(statistics)
         evidence, shared_evidence = _log_evidences(self.dependent, self.shared, statistics, together)
         log_odds = self.log_odds + evidence - shared_evidence
         return type(self)(self.dependent.update(statistics), self.shared.update(together), log_odds)
 
-    def log_evidence(self, statistics: Any) -> jax.Array:
+    def log_evidence(self, statistics: object) -> jax.Array:
         """(1, F) log[ρ p(D | dependent) + (1 - ρ) p(D | shared)] of each feature, ρ the probability of dependence."""
         evidences = _log_evidences(self.dependent, self.shared, statistics, pooled(statistics))
         return _log_average(self.log_odds, *evidences)[None]
@@ -108,7 +109,7 @@ class Averaged(Family):
         """(K,) probability that the feature depends on the class, at each position of the parameters' last axis."""
         return self._to_positions(sigmoid(xp.asarray(self.log_odds)))
 
-    def improper(self) -> Any:
+    def improper(self) -> Family:
         """Improper prior of the dependent model, whose posterior mean is the maximum likelihood estimate."""
         return self.dependent.improper()
 
@@ -168,7 +169,8 @@ class Averaged(Family):
         return self.dependent.simulate(likelihood, rng, total)
 
 
-class _OfAllClasses(NamedTuple):
+@dataclass(frozen=True)
+class _OfAllClasses(Variates):
     """Variates of a family over one class, to which the rows of all classes have added."""
 
     variates: Variates
@@ -209,7 +211,7 @@ class AveragedLevels(Averaged):
         """Copy with `extra` unused levels appended, in a group to which no row refers."""
         return type(self)(self.dependent.pad(extra), self.shared.pad(extra), np.pad(self.log_odds, (0, 1)))
 
-    def update_keeping_prior(self, statistics: Any) -> Self:
+    def update_keeping_prior(self, statistics: object) -> Self:
         """Posterior whose two models store prior and counts separately, so that rows can be left out without loss."""
         dependent = self.dependent.update_keeping_prior(statistics)
         shared = self.shared.update_keeping_prior(pooled(statistics))
@@ -254,7 +256,7 @@ class AveragedLevels(Averaged):
         gain = self.dependent.mean().log_theta - self.shared.mean().log_theta
         log_odds, is_own = self._to_positions(self.log_odds) + gain, xp.eye(gain.shape[0], dtype=bool)[:, :, None]
 
-        def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
+        def draw_rows(draw: tuple[jax.Array, jax.Array, jax.Array, Array]) -> jax.Array:
             """(N, C) log likelihoods of all rows for one draw of the variates."""
             score, log_theta, with_row, counted_in = draw
             included = _draw_inclusion(self._to_positions(score), log_odds)
@@ -265,7 +267,7 @@ class AveragedLevels(Averaged):
         with_row = self.dependent.draw_level_marginals(variates, n, 1.0)
         return map_leading_axis(draw_rows, (score, log_theta, with_row, counted_in))
 
-    def _to_positions(self, values: Array) -> Any:
+    def _to_positions(self, values: Array) -> jax.Array:
         """Repeat values of the features (…, F) at each of their levels, (…, L)."""
         return xp.asarray(values)[..., self.group]
 
@@ -299,7 +301,7 @@ class AveragedCells(Averaged):
             with_row, terms_with_row = self.dependent.draw_terms(variates, n, x, 1.0)
             gain = self.dependent.predictive().terms(x) - self.shared.predictive().terms(x)
 
-        def draw_rows(draw: tuple[jax.Array, Array, Array, jax.Array | None]) -> jax.Array:
+        def draw_rows(draw: tuple[jax.Array, tuple[Array, ...], tuple[Array, ...], Array | None]) -> jax.Array:
             """(N, C) log likelihoods of all rows for one draw of the variates."""
             score, drawn, with_row, counted_in = draw
             of_cells = terms(*drawn)
@@ -313,19 +315,19 @@ class AveragedCells(Averaged):
 
         return map_leading_axis(draw_rows, (score, drawn, with_row, counted_in))
 
-    def _to_positions(self, values: Array) -> Any:
+    def _to_positions(self, values: Array) -> jax.Array:
         """Return the values unchanged: a feature of numbers has one position."""
-        return values
+        return xp.asarray(values)
 
 
 @pytree
 class EmpiricalAveraged(EmpiricalPrior):
     """Empirical-Bayes prior of `AveragedCells`: `prior` of both models, `log_odds` (F,) of dependence."""
 
-    prior: Any
+    prior: EmpiricalPrior
     log_odds: Array
 
-    def __call__(self, statistics: Any, together: Any) -> AveragedCells:
+    def __call__(self, statistics: object, together: object) -> AveragedCells:
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         family = self.prior(statistics, together)
         return AveragedCells(family, jax.tree.map(lambda field: field[:1], family), self.log_odds)
@@ -403,7 +405,7 @@ def _log_proba_and_gain(posterior: Dirichlet | PriorAndCounts, multiplicity: Arr
     possible = left > 0  # a level that stands fewer times among the data is of no row
     log_proba = xp.log(xp.where(possible, left, 0.0) / total_left)
     present = xp.where(possible, left, 1.0)
-    gain: Any = log_rising(total_left, -multiplicity) - log_rising(present, -multiplicity)
+    gain = xp.subtract(log_rising(total_left, -multiplicity), log_rising(present, -multiplicity))
     return log_proba, gain
 
 
@@ -419,12 +421,12 @@ def _draw_inclusion(score: jax.Array, log_odds: jax.Array) -> jax.Array:
 
 
 @kernel
-def _log_evidences(dependent: Any, shared: Any, statistics: Any, together: Any) -> tuple[jax.Array, jax.Array]:
+def _log_evidences(dependent: Family, shared: Family, counted: object, together: object) -> tuple[jax.Array, jax.Array]:
     """(F,) log evidence of the dependent model, summed over the classes, and of the shared model.
 
-    `statistics` are those of each class, and `together` those of all classes pooled.
+    `counted` are the statistics of each class, and `together` those of all classes pooled.
     """
-    return xp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(together)[0]
+    return xp.sum(dependent.log_evidence(counted), axis=0), shared.log_evidence(together)[0]
 
 
 # == Weighted likelihoods: each term, or the whole of a row, to a power ============================
@@ -463,7 +465,7 @@ class Tempered:
 
     likelihood: Any
     power: Array
-    exponent: Array | None = None
+    exponent: float | Array | None = None
 
     def prepare(self, x: object) -> Tempered:
         """Return an equal likelihood with tables rearranged for rows encoded like `x`."""
@@ -490,7 +492,7 @@ def _for_each_draw(values: Array, n_classes: int) -> Array:
     return values if n_draws == 1 else xp.tile(values, (1, n_draws, *[1] * (values.ndim - 2)))
 
 
-def length_power(x: object, power: Array, exponent: object) -> Float[jax.Array, "#N ..."]:
+def length_power(x: object, power: Array, exponent: float | Array | None) -> Float[jax.Array, "#N ..."]:
     """(N, …) weight power · (t + 1)^(-exponent) of each row x, t its number of draws; (1, …) power without exponent."""
     if exponent is None:
         return xp.asarray(power)[None]
@@ -498,6 +500,6 @@ def length_power(x: object, power: Array, exponent: object) -> Float[jax.Array, 
     return power_of_length(rows.length().reshape(-1, *(1,) * xp.ndim(power)), power, exponent)
 
 
-def power_of_length(length: Array, power: float | Array, exponent: Any) -> Any:
+def power_of_length(length: Array, power: float | Array, exponent: float | Array | None) -> Any:
     """(N,) weight power · (t + 1)^(-exponent), given the numbers of draws t `length` (N,); exponent None: power."""
     return power + 0.0 * length if exponent is None else power * (length + 1.0) ** -exponent

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float, Int
 
 from bayesnb.families.arrays import (
     Array,
+    T,
     cumlogsumexp,
     gather,
     is_host,
@@ -33,7 +34,7 @@ from bayesnb.families.arrays import (
     static,
     xp,
 )
-from bayesnb.families.protocol import Cumulants, Distribution, Variates, draw_log_uniform, no_em, no_nuts
+from bayesnb.families.protocol import Cumulants, Distribution, Variates, no_em, no_nuts
 from bayesnb.families.rows import CountRows, LevelCounts, Multinomial
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.structures import AveragedTables
@@ -199,7 +200,7 @@ class BinSums(NamedTuple):
         later = cumlogsumexp(log_weight[..., ::-1], axis=axis)[..., ::-1]
         return cls(later, cumlogsumexp(xp.where(is_bin(log_weight.shape[-1]), later, NEVER), axis=axis - 1))
 
-    def draw(self, log_uniform: Float[jax.Array, "2 *N F K"], cells: Int[jax.Array, "F K"]) -> tuple[Any, Any]:
+    def draw(self, log_uniform: Float[jax.Array, "2 *N F K"], cells: Int[Array, "F K"]) -> tuple[jax.Array, jax.Array]:
         """First and last cell, (…, F, C, K) each, of bins drawn in proportion to their weights among those with a cell.
 
         The sums are (F, C, G, G); the C draws for a cell use the same two log uniform variates.
@@ -405,7 +406,7 @@ class Binned(AveragedTables):
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n draws of log θ (n, C, L): cuts first, then gamma variates of the bins given the cuts."""
         log_gamma = variates.log_gamma(self.posterior_concentration(), n, attrgetter("count"))
-        uniform = draw_log_uniform(variates, xp.asarray(self.log_odds), n)
+        uniform = variates.log_uniform(xp.asarray(self.log_odds), n)
         hazard = self._map(lambda cells: log_hazard(cells.bins()))
         cuts = draw_cuts(hazard, self._to_features(uniform))[:, None]
         log_alpha = xp.log(xp.asarray(self.concentration))
@@ -426,12 +427,12 @@ class Binned(AveragedTables):
         shape = (self.num_groups, self.width)
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(xp.ones(shape), n)
-        uniform = draw_log_uniform(variates, xp.zeros((2, *shape)), n)
+        uniform = variates.log_uniform(xp.zeros((2, *shape)), n)
         sums, log_share = self._map(Cells.sums_with_row)
         (cells, place), is_own = self._cells_of(rows), xp.eye(n_classes, dtype=bool)[:, :, None]
         log_cell = take_last(log_share, cells[:, None], cells[:, None])[:, None]
 
-        def draw_rows(draws: tuple[jax.Array, ...]) -> jax.Array:
+        def draw_rows(draws: tuple[jax.Array, jax.Array, jax.Array, Array]) -> jax.Array:
             """(n, N, C) log likelihoods of all rows for n draws of the variates.
 
             Tables are (n, F, C, C, K): third axis the class in which the row is counted, fourth the class of θ.
@@ -514,7 +515,7 @@ class Binned(AveragedTables):
         start = xp.searchsorted(self.group, xp.arange(self.num_groups))
         return xp.moveaxis(values, 0, -2)[..., self.group, xp.arange(len(self.group)) - start[self.group]]
 
-    def _map(self, of: Callable[..., object], *shared: Array) -> Any:
+    def _map(self, of: Callable[..., T], *shared: Array) -> T:
         """(F, …) results of `of(cells, *shared)` for the `Cells` of each feature, some features at a time."""
         cells = self._cells()
         size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))

@@ -26,15 +26,7 @@ from bayesnb.families.arrays import (
     static,
     xp,
 )
-from bayesnb.families.protocol import (
-    Cumulants,
-    IndependentClasses,
-    Variates,
-    draw_log_beta,
-    draw_log_uniform,
-    no_em,
-    no_nuts,
-)
+from bayesnb.families.protocol import Cumulants, Distribution, IndependentClasses, Variates, no_em, no_nuts
 from bayesnb.families.rows import LevelCounts, Multinomial, with_counts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.structures import AveragedTables
@@ -358,7 +350,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         """Posterior variances of θ, {"theta": (C, L)}, of the mixture over the contexts on each level's path."""
         return {"theta": self._mixture().variance()}
 
-    def components(self) -> list[tuple[Any, Any]]:
+    def components(self) -> list[tuple[jax.Array, Any]]:
         """Pairs (probability (C, L) that 0, 1, … parents are used, `Betas` marginals of θ given that)."""
         return self._mixture().components()
 
@@ -366,12 +358,12 @@ class ContextTree(AveragedTables, IndependentClasses):
         """Likelihood with n draws of log θ (n, C, L): the last contexts first, then a Dirichlet variate in each."""
         alpha, count, stop = map(xp.asarray, (self._alpha(), self._counts(), self._choices().stop))
         log_gamma = variates.log_gamma(alpha + count, n, lambda statistics: self._to_entries(statistics.count))
-        uniform = draw_log_uniform(variates, stop, n)
+        uniform = variates.log_uniform(stop, n)
         paths, context = xp.asarray(self._all_paths()), xp.asarray(self._contexts())
         log_theta = log_gamma - log_segment_sum(log_gamma, context, len(self.above))[..., context]
         ends = uniform <= stop
 
-        def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
+        def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
             """Move one parent down each level's path: set log θ in the context unless the path has ended."""
             log_level, ended = state
             return (xp.where(ended, log_level, log_theta[..., at]), ended | ends[..., context[at]]), None
@@ -486,7 +478,7 @@ class Betas(NamedTuple):
     alpha: Array
     total: Array
 
-    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+    def marginals(self) -> dict[str, Distribution]:
         """Beta distributions as name and arguments in `scipy.stats`, {"theta": …}."""
         return {"theta": ("beta", {"a": self.alpha, "b": self.total - self.alpha})}
 
@@ -529,8 +521,8 @@ class BetaMixture(NamedTuple):
     def draw(self, variates: Variates, n: int) -> Float[jax.Array, "n C L"]:
         """(n, C, L) draws of log θ, independent for each level: first a context, then a Beta variate."""
         below = xp.cumsum(xp.exp(self.log_weight), axis=0)[:-1]
-        log_theta = draw_log_beta(variates, self.alpha, self.total - self.alpha, n)
-        uniform = xp.exp(draw_log_uniform(variates, xp.zeros(xp.shape(self.alpha)[1:]), n))
+        log_theta = variates.log_beta(self.alpha, self.total - self.alpha, n)
+        uniform = xp.exp(variates.log_uniform(xp.zeros(xp.shape(self.alpha)[1:]), n))
         context = xp.sum(uniform[:, None] > below, axis=1, keepdims=True)
         return xp.take_along_axis(log_theta, context, axis=1)[:, 0]
 

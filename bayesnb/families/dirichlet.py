@@ -23,7 +23,6 @@ from bayesnb.families.protocol import (
     Prior,
     Site,
     Variates,
-    draw_log_beta,
 )
 from bayesnb.families.rows import (
     CountRows,
@@ -162,7 +161,7 @@ class Dirichlet(IndependentClasses):
 
     def n_free(self) -> int:
         """Number of free parameters of all classes: L - 1 for each simplex of L levels."""
-        return n_free_levels(self)
+        return n_free_levels(self.concentration, self.group)
 
     def pad(self, extra: int) -> Self:
         """Copy with `extra` unused levels of concentration 1, in an additional group to which no row refers."""
@@ -233,7 +232,7 @@ class Dirichlet(IndependentClasses):
         theta = (alpha - 1.0) / self.to_levels(xp.where(exists, excess, 1.0))
         return Multinomial(xp.where(self.to_levels(exists), log_or_minus_infinity(theta), xp.nan))
 
-    def penalized_mle(self) -> Any:
+    def penalized_mle(self) -> Multinomial:
         """Likelihood at the mode in the softmax basis, which exists for every α > 0 and equals the mean α_l/α₀."""
         return self.mean()
 
@@ -340,7 +339,7 @@ class Dirichlet(IndependentClasses):
         """
         alpha = xp.asarray(self.concentration)
         rest = xp.maximum(self.to_levels(self.total()) - alpha, 0.0)
-        return draw_log_beta(variates, alpha + multiplicity, rest, n)
+        return variates.log_beta(alpha + multiplicity, rest, n)
 
     def log_base(self, x: object) -> jax.Array:
         """(N,) log multinomial coefficient of each row, 0 for categorical rows."""
@@ -378,7 +377,7 @@ class Dirichlet(IndependentClasses):
 def _cumulants(multiplicity: float) -> Term:
     """Term of three cumulants: Σ xᵏ ψₖ₋₁(α + multiplicity · x), k = 1, 2, 3, concatenated on the last axis."""
 
-    def all_three(x: float | Array, a: jax.Array) -> jax.Array:
+    def all_three(x: float | Array, a: Array) -> jax.Array:
         """xᵏ ψₖ₋₁(a + multiplicity · x) for k = 1, 2, 3, concatenated on the last axis."""
         return xp.concatenate([linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1)
 
@@ -423,7 +422,7 @@ class PriorAndCounts:
         level = self.prior.concentration, self.count
         return level, (self.prior.sum_groups(level[0]), self.prior.sum_groups(level[1]))
 
-    def _ratio(self, term: Callable[[Any], Term], multiplicity: Array) -> Ratio:
+    def _ratio(self, term: Callable[..., Term], multiplicity: Array) -> Ratio:
         """Likelihood given `multiplicity` (C,) more copies of each row; `term` is `plugged_in` or `rising`."""
         level, total = map(xp.concatenate, self.levels_and_totals())
         return Ratio(level, total, multiplicity, self.group, term)
@@ -436,10 +435,10 @@ def keep_counts(posterior: Dirichlet | PriorAndCounts) -> PriorAndCounts:
     return PriorAndCounts(posterior.improper(), posterior.concentration)
 
 
-def n_free_levels(family: Any) -> int:
-    """Number of free parameters of a family's tables (C, L) of levels: in each class, L less the number of groups."""
-    n_classes, n_levels = np.shape(family.concentration)
-    return int(n_classes * (n_levels - np.unique(family.group).size))
+def n_free_levels(table: Array, group: np.ndarray) -> int:
+    """Number of free parameters of tables (C, L) of levels in groups: in each class, L less the number of groups."""
+    n_classes, n_levels = np.shape(table)
+    return int(n_classes * (n_levels - np.unique(group).size))
 
 
 def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:

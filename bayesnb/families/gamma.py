@@ -18,6 +18,7 @@ from bayesnb.families.numbers import (
     Exposed,
     IndependentCells,
     SumOfCells,
+    numbers,
     observed,
     only,
     reduce_cells,
@@ -35,6 +36,7 @@ from bayesnb.families.protocol import (
     Hyperparameter,
     HyperpriorKind,
     Likelihood,
+    OfPredictive,
     Site,
     TermDraws,
     Unit,
@@ -129,7 +131,7 @@ class EmpiricalGamma(EmpiricalPrior):
     def prior(self, concentration: Array, rate: Array) -> RatePrior:
         """Family of rates with concentration a and rate b, (C, F) each."""
 
-    def __call__(self, statistics: Any, together: Any) -> RatePrior:
+    def __call__(self, statistics: Sums, together: Sums) -> RatePrior:
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         xp = together.total.__array_namespace__()
         more_concentration, more_rate = together.gamma_increments()
@@ -507,7 +509,7 @@ class GammaPoisson(Gamma):
     statistics: ClassVar[type] = Totals
     exposed_statistics: ClassVar[type] = ExposedTotals
     likelihood: ClassVar[type] = Poisson
-    of_predictive: ClassVar[Mapping[str, Any]] = {"rate": lambda cell: cell.mean()}
+    of_predictive: ClassVar[OfPredictive] = {"rate": lambda cell: cell.mean()}
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}
 
     def simulate(self, likelihood: Rates, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
@@ -550,9 +552,9 @@ class Durations(Sums):
         return 1.0 / np.where(mean > 0, mean, 1.0)
 
     @staticmethod
-    def log_base(x: Any) -> jax.Array:
+    def log_base(x: object) -> jax.Array:
         """(N,) zeros: the exponential density has no factor that is left out."""
-        return xp.zeros(x.shape[0])
+        return xp.zeros(numbers(x).shape[0])
 
 
 @pytree
@@ -651,7 +653,7 @@ class GammaExponential(Gamma):
     words: ClassVar[Words] = Words(spread="one over the feature's mean")
     statistics: ClassVar[type] = Durations
     likelihood: ClassVar[type] = Exponential
-    of_predictive: ClassVar[Mapping[str, Any]] = {"rate": lambda cell: 1.0 / cell.mean()}
+    of_predictive: ClassVar[OfPredictive] = {"rate": lambda cell: 1.0 / cell.mean()}
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}
     infinite_rates: ClassVar[bool] = True
     rate_rounding: ClassVar[float] = 4e-16

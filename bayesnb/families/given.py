@@ -46,9 +46,9 @@ class GivenLikelihood(ReadyLikelihood):
         """(C, 0) log likelihood of the counted rows, of which there are no counts."""
         return statistics.count
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) sums of the terms."""
-        return xp.sum(x, axis=-1)
+        return xp.sum(self.terms(x), axis=-1)
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) terms, the rows themselves."""
@@ -65,8 +65,8 @@ class GivenTerms(IndependentClasses):
         No parameters of each class.
     """
 
-    statistics: ClassVar[Any] = NoCounts
-    likelihood: ClassVar[Any] = GivenLikelihood
+    statistics: ClassVar[type] = NoCounts
+    likelihood: ClassVar[type] = GivenLikelihood
 
     parameters: Array
 
@@ -91,9 +91,9 @@ class GivenTerms(IndependentClasses):
         """Return the family unchanged, as nothing is estimated."""
         return self
 
-    def log_evidence(self, statistics: NoCounts) -> Any:
+    def log_evidence(self, statistics: NoCounts) -> jax.Array:
         """(C, 0) log evidence of nothing."""
-        return self.parameters
+        return xp.asarray(self.parameters)
 
     def proper(self) -> jax.Array:
         """(C, 0) of bool."""
@@ -124,15 +124,16 @@ class GivenTerms(IndependentClasses):
         """(N,) zeros."""
         return NoCounts.log_base(x)
 
-    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) copies of the sums of the terms."""
-        total = xp.sum(x, axis=-1)
+        total = GivenLikelihood().log_prob(x)
         return xp.broadcast_to(total, (n, *total.shape))
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) means, which are the sums of the terms, and further cumulants, which are 0."""
         return self.cumulants_of_terms(x).sum()
 
-    def cumulants_of_terms(self, x: Any) -> Cumulants:
+    def cumulants_of_terms(self, x: object) -> Cumulants:
         """(N, C, T) means, which are the terms, and further cumulants, which are 0."""
-        return Cumulants(xp.asarray(x), xp.zeros_like(x), xp.zeros_like(x))
+        terms = xp.asarray(x)
+        return Cumulants(terms, xp.zeros_like(terms), xp.zeros_like(terms))

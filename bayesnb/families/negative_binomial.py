@@ -43,7 +43,6 @@ from bayesnb.families.protocol import (
     TermDraws,
     Variates,
     Words,
-    draw_log_uniform,
     lacking,
     no_nuts,
 )
@@ -507,7 +506,7 @@ class BetaNegativeBinomial(RatePrior):
 
     def draw(self, variates: Variates, n: int) -> NegativeBinomial:
         """Likelihood with n independent draws (n, C, F) of the dispersions, and of the rates given these."""
-        index = _draw_index(draw_log_uniform(variates, self.concentration, n), self.log_prob())
+        index = _draw_index(variates.log_uniform(self.concentration, n), self.log_prob())
         r, b = xp.broadcast_to(self.dispersions, xp.shape(self.log_weight)), self._positive_rate()[..., None]
         log_ratio = variates.log_gamma_ratio(self.concentration, 1.0 + r * b, n, index, self._added)
         drawn = _take(r[None], index)
@@ -579,7 +578,7 @@ class BetaNegativeBinomial(RatePrior):
         successes = 1.0 + self.dispersions * (self._positive_rate() + multiplicity)[..., None]
         of_row = variates.log_gamma(row_a, n) if multiplicity else xp.full((n, 1, 1), -xp.inf)
         drawn = (
-            draw_log_uniform(variates, self.concentration, n),
+            variates.log_uniform(self.concentration, n),
             variates.log_gamma(self.concentration, n),
             of_row,
             variates.log_gamma(successes, n),
@@ -642,10 +641,10 @@ class CommonDispersion(KnownDispersion):
         r = Hyperparameter("rate", np.shape(self.concentration), Expression("LogNormal(log_mean, log_sd)", fields))
         return {**super().hyperprior(kind), "common_dispersion": r}
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self, values: Mapping[str, float | Array]) -> Self:
         """Prior with the hyperparameters of `RatePrior`, and the dispersions values["common_dispersion"]."""
         prior = super().with_hyperparameters(values)
-        r = values["common_dispersion"][..., None]
+        r = xp.asarray(values["common_dispersion"])[..., None]
         return replace(prior, dispersion=r, log_weight=0.0 * r)
 
 

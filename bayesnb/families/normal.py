@@ -34,6 +34,7 @@ from bayesnb.families.protocol import (
     Distribution,
     Hyperparameter,
     HyperpriorKind,
+    OfPredictive,
     Site,
     TermDraws,
     Unit,
@@ -149,9 +150,9 @@ class Moments:
         return np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
 
     @staticmethod
-    def log_base(x: Any) -> jax.Array:
+    def log_base(x: object) -> jax.Array:
         """(N,) zeros: the normal density has no factor that is left out."""
-        return xp.zeros(x.shape[0])
+        return xp.zeros(numbers(x).shape[0])
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Moments:
         """Moments merged with those of rows x (N, F), given class indices and weights (N,); NaN is a missing cell.
@@ -386,7 +387,10 @@ class NormalInverseGamma(IndependentCells):
     kind: ClassVar[str] = "gaussian"
     words: ClassVar[Words] = Words(parameters={"mu": "mean", "sigma2": "variance"})
     location: ClassVar[str] = "mu"
-    of_predictive: ClassVar[Mapping[str, Any]] = {"mu": lambda cell: cell.mean(), "sigma2": lambda cell: cell.var()}
+    of_predictive: ClassVar[OfPredictive] = {
+        "mu": lambda cell: cell.mean(),
+        "sigma2": lambda cell: cell.var(),
+    }
     statistics: ClassVar[type] = Moments
     likelihood: ClassVar[type] = Normal
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {name: EmpiricalNormal(name) for name in ("within", "pooled")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar, Self, final
@@ -26,11 +26,13 @@ from bayesnb.families.arrays import (
     static,
     sum_rows,
     sum_weightings,
+    values_by_field,
     xp,
 )
 from bayesnb.families.protocol import (
     Cumulants,
     Expression,
+    Family,
     Hyperparameter,
     HyperpriorKind,
     IndependentClasses,
@@ -73,7 +75,7 @@ class Exposed:
         """(number of rows, number of features)."""
         return self.counts.shape
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: object) -> Self:
         """Counts and exposures at an index of rows, or with further axes."""
         return map_leaves(itemgetter(index), self)
 
@@ -102,12 +104,12 @@ def observed(x: object) -> tuple[jax.Array, jax.Array]:
     return seen, xp.where(seen, values, 0.0)
 
 
-def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
+def sum_cells(seen: Array, terms: Array) -> jax.Array:
     """Sum `terms` (…, F) over the features where the mask `seen` is true."""
     return xp.sum(only(seen, terms), axis=-1)
 
 
-def only(seen: jax.Array, terms: jax.Array) -> jax.Array:
+def only(seen: Array, terms: Array) -> jax.Array:
     """Copy of `terms` with 0 where the mask `seen` is false."""
     return xp.where(seen, terms, 0.0)
 
@@ -156,7 +158,7 @@ def sum_by_class(
     return count, sums[..., 0], sums[..., 1]
 
 
-def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int) -> Float[jax.Array, "N C ..."]:
+def map_in_pieces(of_rows: Callable[[Tree], jax.Array], x: Tree, n_classes: int) -> Float[jax.Array, "N C ..."]:
     """(N, C, …) results of `of_rows` for the rows of x (N, F), some rows at a time so that they fit the cache."""
     if is_host(x):
         return of_rows(x)
@@ -175,7 +177,7 @@ def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int
 
 # == Families of numbers that are independent given the class, each with a posterior that one cell changes
 
-CellReduction = Callable[[jax.Array, jax.Array], jax.Array]
+CellReduction = Callable[[Array, Array], jax.Array]
 """Function of a mask of observed cells and of their log probabilities: `sum_cells`, or `only`."""
 
 
@@ -239,7 +241,7 @@ class IndependentCells(IndependentClasses):
         """Posteriors (C, N, F), one per row of `cells` (N, F), after adding the row `multiplicity` (C, 1, 1) times."""
         return with_axis_of_rows(self).with_cell(cells, multiplicity)
 
-    def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C F"]:
+    def log_evidence(self, statistics: object) -> Float[jax.Array, "*C F"]:
         """(C, F) log marginal likelihood log Z(posterior) - log Z(prior); -inf under an improper prior."""
         prior, posterior = self.log_partition(), self.update(statistics).log_partition()
         proper = xp.isfinite(prior)
@@ -283,26 +285,27 @@ class IndependentCells(IndependentClasses):
         return of_level.log_evidence(by_level).sum(axis=2) - prior.log_evidence(by_class)
 
 
-def sites_of_numbers(family: Any, **distributions: str) -> list[Site]:
+def sites_of_numbers(family: IndependentCells, **distributions: str) -> list[Site]:
     """Sample sites of the parameters of all features, one for each name in `distributions`.
 
     Each distribution is an expression of the fields of `family` and of earlier parameters: see `Expression`.
     """
-    arguments = {field.name: xp.asarray(getattr(family, field.name)) for field in fields(family)}
+    arguments = {name: xp.asarray(value) for name, value in values_by_field(family).items()}
     n_features = next(iter(arguments.values())).shape[-1]
     return [Site(name, "", n_features, Expression(text, arguments)) for name, text in distributions.items()]
 
 
 def hyperparameters_of_numbers(
-    family: Any, kind: HyperpriorKind, **priors: tuple[str, str]
+    family: IndependentCells, kind: HyperpriorKind, **priors: tuple[str, str]
 ) -> dict[str, Hyperparameter]:
     """Hyperparameters of the shape of the fields: for each the parameter that it is about, and its prior.
 
     A prior is an expression of the fields (F,) of the first class, as all classes share the hyperparameters, or under
     "grouped" of the fields (C, F) of all: see `Expression`.
     """
-    arguments = {field.name: xp.asarray(getattr(family, field.name)) for field in fields(family)}
-    arguments = arguments if kind == "grouped" else {name: v[0] for name, v in arguments.items()}
+    arguments = {
+        name: xp.asarray(v) if kind == "grouped" else xp.asarray(v)[0] for name, v in values_by_field(family).items()
+    }
     shape = next(iter(arguments.values())).shape
     return {
         name: Hyperparameter(parameter, shape, Expression(text, arguments))
@@ -328,9 +331,9 @@ class Cellwise(ReadyLikelihood, ABC):
         return cls(**parameters)
 
     @final
-    def parameters(self: Any) -> dict[str, jax.Array]:
+    def parameters(self) -> dict[str, jax.Array]:
         """Parameter arrays (…, C, F) by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return values_by_field(self)
 
     @final
     def terms(self, x: object) -> Float[jax.Array, "N C F"]:
@@ -371,7 +374,7 @@ class OfEachRow(ReadyLikelihood):
     `posterior` is an `IndependentCells` family, or an `Empirical` posterior; `reading` is "mean" or "predictive".
     """
 
-    posterior: Any
+    posterior: IndependentCells | Empirical
     multiplicity: Array
     reading: str = static()
 
@@ -405,7 +408,7 @@ class EmpiricalPrior(ABC):
     It computes in the module of its arrays only: NumPy on the host, JAX in a kernel.
     """
 
-    statistics: ClassVar[Any]
+    statistics: ClassVar[type]
     """Type of the sufficient statistics."""
     least: ClassVar[dict[str, float]] = {}
     """Smallest value of each field that users may give."""
@@ -415,7 +418,7 @@ class EmpiricalPrior(ABC):
     """Values of fields that are words."""
 
     @abstractmethod
-    def __call__(self, statistics: Any, together: Any) -> Any:
+    def __call__(self, statistics: Any, together: Any) -> Family:
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
 
     def with_hyperparameters(self: Any, values: Mapping[str, float | Array]) -> Any:
@@ -424,7 +427,7 @@ class EmpiricalPrior(ABC):
         return replace(self, **fields)
 
     @final
-    def update_keeping_prior(self, statistics: Any) -> Empirical:
+    def update_keeping_prior(self, statistics: object) -> Empirical:
         """Posterior whose readings leave rows out of the data and of the prior that is derived from the data."""
         return Empirical(self, statistics)
 
@@ -444,7 +447,7 @@ class PriorByColumn(EmpiricalPrior):
     """
 
     given: Any
-    derived: tuple[Any, ...]
+    derived: tuple[EmpiricalPrior, ...]
     source: np.ndarray = static()
 
     @property
@@ -452,7 +455,7 @@ class PriorByColumn(EmpiricalPrior):
         """Hyperparameters for the strength of the prior, and the field that each one is about."""
         return self.given.tunable
 
-    def __call__(self, statistics: Any, together: Any) -> Any:
+    def __call__(self, statistics: object, together: object) -> Family:
         """Prior of all columns, of which some are derived from the statistics, of each class and of all together."""
         family = self.given
         for k, prior in enumerate(self.derived):
@@ -489,7 +492,7 @@ class Empirical:
 
     classes_share_parameters: ClassVar[bool] = True
 
-    prior: Any
+    prior: EmpiricalPrior
     statistics: Any
 
     def mean(self, multiplicity: Array) -> OfEachRow:

@@ -31,61 +31,51 @@ from bayesnb.families.arrays import Array, Tree, log_ndtr, map_leaves, pytree, x
 
 # == Sources of standard random variates, of which every draw of parameters is a function ==========
 
-TermDraws = tuple[Any, Callable[..., jax.Array]]
+TermDraws = tuple[tuple[jax.Array, ...], Callable[..., jax.Array]]
 """Variates of n draws, and the function of those of one draw to the terms log p(x_t | class, θ) of rows, (N, C, T)."""
 
 
-Increments = Callable[[Any], Any]
+Increments = Callable[[Any], Array]
 """Function of the sufficient statistics of rows, linear in the rows, to what the rows have added to a quantity."""
 
 
-class Variates(Protocol):
+class Variates(ABC):
     """Source of standard random variates: gamma and normal; independent, but for what rows have added.
 
     A request may say what rows have added to its distribution. Draws that vary together as rows do
     (`uncertainty.row_variates`) are made of this part; sources of independent variates do not use it.
     """
 
+    @abstractmethod
     def log_gamma(self, a: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0.
 
         Of `a`, `added(statistics)` comes from rows; for the rate λ = g/b of numbers less b's increment times a/b.
         """
-        ...
 
+    @abstractmethod
     def normal(self, like: Array, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of like) standard normal variates, to each of which rows have added `added(statistics)`."""
-        ...
 
     def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Array, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates, k the `index`.
 
         b is (…, R), and `index` (n, …); of `a`, `added(statistics)` comes from rows as for `log_gamma`.
         """
-        ...
-
-
-def draw_log_uniform(variates: Variates, like: Array, n: int) -> jax.Array:
-    """(n, *shape of like) logarithms of uniform variates on (0, 1), computed from normal variates."""
-    return log_ndtr(variates.normal(like, n))
-
-
-def draw_log_beta(variates: Variates, a: Array, b: Array, n: int) -> jax.Array:
-    """(n, *shape of a) logarithms of Beta(a, b) variates, computed from gamma variates."""
-    log_a, log_b = variates.log_gamma(a, n), variates.log_gamma(b, n)
-    return log_a - xp.logaddexp(log_a, log_b)
-
-
-class RatiosOfGammas(Variates):
-    """Base class of variates: ratios of gamma variates from two requests for gamma variates."""
-
-    def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Array, added: Increments | None = None) -> jax.Array:
-        """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates, k the `index`."""
         denominators = self.log_gamma(b, n)
         return self.log_gamma(a, n, added) - xp.take_along_axis(denominators, index[..., None], axis=-1)[..., 0]
 
+    def log_uniform(self, like: Array, n: int) -> jax.Array:
+        """(n, *shape of like) logarithms of uniform variates on (0, 1), computed from normal variates."""
+        return log_ndtr(self.normal(like, n))
 
-class Replayer(RatiosOfGammas):
+    def log_beta(self, a: Array, b: Array, n: int) -> jax.Array:
+        """(n, *shape of a) logarithms of Beta(a, b) variates, computed from gamma variates."""
+        log_a, log_b = self.log_gamma(a, n), self.log_gamma(b, n)
+        return log_a - xp.logaddexp(log_a, log_b)
+
+
+class Replayer(Variates):
     """Variates that were recorded as (gammas, normals), returned call by call in their order."""
 
     def __init__(self, drawn: tuple[Sequence[jax.Array], Sequence[jax.Array]]) -> None:
@@ -101,7 +91,7 @@ class Replayer(RatiosOfGammas):
         return next(self._normals)
 
 
-class KeyVariates(RatiosOfGammas):
+class KeyVariates(Variates):
     """Variates from a JAX key that is split at each call."""
 
     def __init__(self, key: jax.Array) -> None:
@@ -124,7 +114,9 @@ class KeyVariates(RatiosOfGammas):
 
 # == Interface of conjugate families: what every family does, and what only some families do =======
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+Method = TypeVar("Method", bound=Callable[..., object])
+OfPredictive = Mapping[str, Callable[..., float]]
+"""Parameters as functions of a frozen distribution of `scipy.stats`."""
 Distribution = tuple[str, Mapping[str, float | Array]]
 """Name and arguments of a distribution of `scipy.stats`."""
 
@@ -494,7 +486,7 @@ class Family(Prior):
     """Whether a row of one class informs the parameters of the other classes."""
     draws_on_host: ClassVar[bool] = False
     """Whether NumPy draws log-likelihoods given the row's class sooner than JAX has compiled the function."""
-    of_predictive: ClassVar[Mapping[str, Any]] = {}
+    of_predictive: ClassVar[OfPredictive] = {}
     """Parameters as functions of `predictive_distribution`, frozen in `scipy.stats`, such as the mean for a rate."""
     least: ClassVar[Mapping[str, float]] = {}
     """Smallest value of each field that users may give for a prior."""
@@ -569,7 +561,7 @@ class Family(Prior):
         """Marginal distribution of the parameters at positions `keep` (K,) of bool; others may be appended."""
 
     @optional
-    def restrict_with_counts(self, statistics: Any, keep: np.ndarray) -> tuple[Any, Any]:
+    def restrict_with_counts(self, statistics: Any, keep: np.ndarray) -> tuple[Self, Any]:
         """Marginal prior and statistics of the levels `keep` (L,) of bool, valid while only `tunable` fields change.
 
         The levels come first on the last axis, and may be followed by one more, for all others.

@@ -49,7 +49,7 @@ class Term(NamedTuple):
     the data; None where f is not a logarithm of a probability.
     """
 
-    f: Callable[[float | jax.Array, jax.Array], jax.Array]
+    f: Callable[[float | jax.Array, Array], Array]
     single: Callable[[jax.Array, jax.Array, Array], jax.Array]
     unseen: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
@@ -81,14 +81,14 @@ def plugged_in(multiplicity: Array | None) -> Term:
     return _log_probability_term(multiplicity, lambda a, x: linear(x, xp.log(a)))
 
 
-def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any]) -> Term:
+def _log_probability_term(multiplicity: Array | None, f: Callable[..., Array]) -> Term:
     """`Term` of a function f(a, x) that is the log of a probability factor of a count x.
 
     With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0);
     None: at a as it is.
     """
 
-    def with_row(a: jax.Array, x: object) -> jax.Array:
+    def with_row(a: Array, x: float | jax.Array) -> Array:
         """Concentration a after `multiplicity` · x was added to its counts: α + max(n + w x, 0); a itself without w."""
         if multiplicity is None:
             return a
@@ -102,9 +102,9 @@ def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any])
     )
 
 
-def with_counts(alpha: Array, count: Array, multiplicity: float | Array) -> Any:
+def with_counts(alpha: Array, count: Array, multiplicity: float | Array) -> jax.Array:
     """Compute α + max(n + multiplicity, 0): a small α would be lost in α + n, and rounding may leave counts below 0."""
-    return alpha + xp.maximum(count + multiplicity, 0.0)
+    return xp.asarray(alpha) + xp.maximum(count + multiplicity, 0.0)
 
 
 def weighted(weight: Array, log_prob: Array) -> jax.Array:
@@ -137,7 +137,7 @@ class CountRows(ABC):
     """
 
     @abstractmethod
-    def layout(self, table: Array) -> Any:
+    def layout(self, table: Array) -> object:
         """Return a table (C, L) of log probabilities in the form that `dot` reads for this kind of rows."""
 
     @abstractmethod
@@ -149,7 +149,7 @@ class CountRows(ABC):
         """(N, C, G) sums Σ x_l · table_cl over the levels of each group, given a plain table (C, L)."""
 
     @abstractmethod
-    def contrast_layout(self, ratio: Ratio) -> Any:
+    def contrast_layout(self, ratio: Ratio) -> object:
         """Return the parameters of a ratio in the form that the method `contrast` reads for this kind of rows."""
 
     @abstractmethod
@@ -191,12 +191,12 @@ class OneDrawEach(CountRows):
         """Table (C, L) of log probabilities multiplied by the weight, (G,) or (C, G), of each level's group."""
 
     @final
-    def contrast_layout(self, ratio: Ratio) -> Any:
+    def contrast_layout(self, ratio: Ratio) -> object:
         """Return the table f(1, a) - f(1, a₀) in the form that `dot` reads."""
         return self.layout(ratio.single())
 
     @final
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
+    def contrast(self, term: Term, tables: object) -> jax.Array:
         """(N, C) sums over the groups of f(1, a_l) - f(1, a₀_g) at the row's level l.
 
         `tables` is what `contrast_layout` returns; `term` is not used.
@@ -233,11 +233,11 @@ class Dense(CountRows):
         """(N, C) products Σ_l x_l · table_cl with a table (C, L)."""
         return xp.sum(self.dot_terms(table), axis=-1)
 
-    def contrast_layout(self, ratio: Ratio) -> Any:
+    def contrast_layout(self, ratio: Ratio) -> tuple[Array, Array]:
         """Return level parameters (C, L) and group parameters (C, G) of the ratio."""
         return ratio.concentration, ratio.total
 
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
+    def contrast(self, term: Term, tables: tuple[Array, Array]) -> jax.Array:
         """(N, C) Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g), given f and the tables that `contrast_layout` returns."""
         return xp.sum(self._contrast_terms(term, *tables), axis=-1)
 
@@ -270,7 +270,7 @@ class Dense(CountRows):
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
         if weight.ndim == 2:
-            return count + sum_weightings(xp.asarray(self.count), label, weight, count.shape[-2])
+            return xp.asarray(count) + sum_weightings(self.count, label, weight, count.shape[-2])
         return xp.asarray(count) + sum_rows(self.count * weight[:, None], label, count.shape[0])
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
@@ -345,7 +345,7 @@ def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[
     return xp.where(x == x, code - first, -1).astype(dtype)
 
 
-def as_rows(x: object, group: Any = None, num_groups: int = 1) -> CountRows:
+def as_rows(x: object, group: np.ndarray | None = None, num_groups: int = 1) -> CountRows:
     """Convert x to `CountRows`: an (N, L) array becomes `Dense` counts of levels in `group` (L,), default one group."""
     if isinstance(x, CountRows):
         return x
@@ -429,9 +429,9 @@ class Multinomial:
 class Tabulated(ReadyLikelihood):
     """Likelihood whose tables are rearranged for one kind of rows: Σ x_l log θ_l, or a `Ratio` if it has a `term`."""
 
-    tables: Any
-    multiplicity: Any
-    term: Callable[[Any], Term] | None = static()
+    tables: object
+    multiplicity: Array | float | None
+    term: Callable[..., Term] | None = static()
 
     def log_prob(self, x: object) -> jax.Array:
         """(N, C) log p(row | class) of rows of the kind of the tables, without the multinomial coefficient."""
@@ -450,9 +450,9 @@ class Ratio:
 
     concentration: Array
     total: Array
-    multiplicity: Any
+    multiplicity: Array | float | None
     group: np.ndarray = static()
-    term: Callable[[Any], Term] = static()
+    term: Callable[..., Term] = static()
 
     def prepare(self, x: object) -> Tabulated:
         """Likelihood with the tables rearranged for rows encoded like `x`, to score many blocks of such rows."""
@@ -572,7 +572,7 @@ class OneHot(OneDrawEach):
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
         if weight.ndim == 2:
             n_classes, width = count.shape[-2:]
-            return count + sum_weightings(self._indicators(width), label, weight, n_classes, width)
+            return xp.asarray(count) + sum_weightings(self._indicators(width), label, weight, n_classes, width)
         return _add_rows(count, self._flat_level(count.size), label, weight)
 
     def _indicators(self, n_levels: int) -> Array | tuple[Array, Array, Array]:
@@ -681,7 +681,7 @@ class GroupedCounts(Additive):
         return self.rows(x).log_base()
 
 
-def rows_of_levels(x: Any, group: Array, num_groups: int) -> CountRows:
+def rows_of_levels(x: Any, group: np.ndarray, num_groups: int) -> CountRows:
     """Convert x to `CountRows`: an (N, G) array has the codes of the levels within G groups, an (N, L) array counts.
 
     A code that is not one of 0 … size of the group - 1 is a missing cell. `group` (L,) has the group of each level. If
@@ -810,14 +810,14 @@ class Counts(CountRows):
         """(N, C, 1) products Σ_l x_l · table_cl with a table (C, L): a single term, as there is one simplex."""
         return self.dot(self.layout(table))[..., None]
 
-    def contrast_layout(self, ratio: Ratio) -> Any:
+    def contrast_layout(self, ratio: Ratio) -> tuple[Array, ...]:
         """Return f(1, a) (L, C), a (L, C) and a₀ (C,); raise ValueError if there is more than one group."""
         if ratio.total.shape[1] != 1:
             raise ValueError(f"Counts must be of one simplex, num_groups=1; there are {ratio.total.shape[1]}.")
         table = xp.asarray(ratio.concentration).T
         return ratio.f.f(1.0, table), table, xp.asarray(ratio.total)[:, 0]
 
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
+    def contrast(self, term: Term, tables: tuple[Array, ...]) -> jax.Array:
         """(N, C) Σ_l f(x_l, a_l) - f(t, a₀): every entry as a count of 1, corrected for pairs with another count."""
         pairs, (single, level, total) = self._pairs(), tables
         once = gather(single, pairs.level)
@@ -890,7 +890,7 @@ class Presence(OneDrawEach):
     row: Array
     indptr: Array
 
-    def layout(self, table: Array) -> Any:
+    def layout(self, table: Array) -> tuple[jax.Array, ...]:
         """Return log p(empty row | class) (C,), log odds of presence (F, C), and where absence has probability 0."""
         table = xp.asarray(table)
         absent, present = table[:, 0::2], table[:, 1::2]
@@ -898,7 +898,7 @@ class Presence(OneDrawEach):
         absent = xp.where(sure, 0.0, absent)
         return xp.sum(absent, axis=1), (present - absent).T, sure.T, xp.any(sure)
 
-    def dot(self, tables: Any) -> jax.Array:
+    def dot(self, tables: tuple[jax.Array, ...]) -> jax.Array:
         """(N, C) log p(row | class), given the tables that `layout` returns."""
         intercept, gain, sure, any_sure = tables
         score = intercept + _sparse_product(1.0, self.level, self.indptr, gain)
@@ -941,7 +941,7 @@ def _add_entries(count: Array, x: Counts | Presence, label: Array, weight: Array
     """`count` with `value` times the row's weight added at the class and level of each stored entry of sparse rows."""
     if weight.ndim == 2 and is_host(count, x, label, weight):
         data, level = (np.broadcast_to(v, x.level.shape)[: x.indptr[-1]] for v in (value, x.level))
-        return count + sum_weightings((data, level, x.indptr), label, weight, *count.shape[-2:])
+        return xp.asarray(count) + sum_weightings((data, level, x.indptr), label, weight, *count.shape[-2:])
     if weight.ndim == 2:
         return map_leading_axis(lambda one: _add_entries(count, x, label, one, value), weight)
     stored = xp.arange(x.level.shape[0]) < x.indptr[-1]

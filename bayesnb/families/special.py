@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,7 @@ def _log_rising(a: Array, x: Array) -> jax.Array:
 
 
 _differentiable_log_rising = jax.custom_jvp(_log_rising)
+Tangents = tuple[jax.Array | SymbolicZero, jax.Array | SymbolicZero]
 
 
 def _without_prior(a: Array, x: Array) -> jax.Array:
@@ -61,7 +62,7 @@ def _by_series(a: jax.Array, x: jax.Array) -> jax.Array:
 
 
 @partial(_differentiable_log_rising.defjvp, symbolic_zeros=True)
-def _log_rising_jvp(primals: tuple[jax.Array, jax.Array], tangents: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
+def _log_rising_jvp(primals: tuple[jax.Array, jax.Array], tangents: Tangents) -> tuple[jax.Array, jax.Array]:
     """Value and directional derivative of `log_rising`, by ∂a = ψ(a + x) - ψ(a) and ∂x = ψ(a + x)."""
     (a, x), (da, dx) = primals, tangents
     proper, positive = a > 0, jnp.where(a > 0, a, 1.0)

@@ -48,7 +48,7 @@ from bayesnb.families.arrays import (
     xp,
 )
 from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
-from bayesnb.families.protocol import Family, Likelihood, ReadyLikelihood, Variates, draw_log_uniform, lacking, no_nuts
+from bayesnb.families.protocol import Family, Likelihood, ReadyLikelihood, Variates, lacking, no_nuts
 from bayesnb.families.rows import (
     CountRows,
     LevelCounts,
@@ -121,7 +121,7 @@ class AveragedTables(AveragedStructures):
 
     def n_free(self) -> int:
         """Number of free parameters of the finest structure, with a probability for every level in full tables."""
-        return n_free_levels(self)
+        return n_free_levels(self.concentration, self.group)
 
     def pseudo_count(self) -> dict[str, jax.Array]:
         """NaN for each level, {"theta": (C, L)}: the posterior mean is not linear in the counts."""
@@ -245,11 +245,11 @@ class NetworkCells(CountRows):
         summed = xp.where(impossible, -xp.inf, of_missing + of_seen)
         return set_at(score, self.which, summed)
 
-    def contrast_layout(self, ratio: Ratio) -> Any:
+    def contrast_layout(self, ratio: Ratio) -> tuple[Array, jax.Array]:
         """Return contrasts of observed cells, and probabilities of the other cells, in the form that `dot` reads."""
         return self.observed.layout(ratio.single()), _unseen_levels(ratio)
 
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
+    def contrast(self, term: Term, tables: tuple[Array, jax.Array]) -> jax.Array:
         """(N, C) log p(row | class), given the tables that `contrast_layout` returns; `term` is not used."""
         return self.dot(tables)
 
@@ -278,7 +278,9 @@ class NetworkCells(CountRows):
         """(M, C) log sums over the missing cells of the rows `which`, given probabilities `theta` (C, L)."""
         return self._map_rows(lambda row: _log_sum(self.network, theta, *row), theta.shape[0])
 
-    def _map_rows(self, f: Callable[[Any], jax.Array], n_classes: int) -> Float[jax.Array, "M ..."]:
+    def _map_rows(
+        self, f: Callable[[tuple[jax.Array, jax.Array]], jax.Array], n_classes: int
+    ) -> Float[jax.Array, "M ..."]:
         """(M, …) results of f for (cells, table codes) of each row `which`, in batches that fit into memory."""
         rows, padded = self._rows(), len(self.which)
         if is_host(rows):  # rows that are padding take as long as others
@@ -360,7 +362,9 @@ def _elimination_order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[i
     return tuple(order)
 
 
-def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> Float[jax.Array, "C"]:
+def _log_sum(
+    network: Network, theta: jax.Array | list[jax.Array], code: jax.Array, observed: jax.Array
+) -> Float[jax.Array, "C"]:
     """(C,) log Σ, over the missing cells of one row, of the product of the tables that are not observed."""
     return sum((log_scale for _, log_scale in _eliminate(network, theta, code, observed)), xp.zeros(()))
 
@@ -464,7 +468,7 @@ def edge_probability(log_weight: Float[Array, "n n"]) -> Float[jax.Array, "n n"]
     """
     n = len(xp.asarray(log_weight))
 
-    def put_back(probability: jax.Array, step: tuple[Any, ...]) -> tuple[jax.Array, None]:
+    def put_back(probability: jax.Array, step: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         """Insert vertex k into the graph of the vertices below k: an edge there may stand for the way through k."""
         k, w, _, factor, row = step
         # Rounded as in `eliminate`, so that small probabilities keep their digits.
@@ -513,7 +517,7 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> 
     n = len(xp.asarray(log_weight))
     vertex = xp.arange(n)
 
-    def put_back(parent: jax.Array, step: tuple[Any, ...]) -> tuple[jax.Array, None]:
+    def put_back(parent: jax.Array, step: tuple[Array, ...]) -> tuple[jax.Array, None]:
         """Insert vertex k into the random tree of the vertices below k, given by `parent` (n,)."""
         k, _, after, factor, row, log_u, noise = step
         # With the share of k in its weight an edge stands for the way through k, and is not an edge of its own.
@@ -543,6 +547,8 @@ def _ancestors(parent: jax.Array) -> jax.Array:
 # == Features that depend on each other along the arcs of an unknown tree: averages over all trees =
 
 _ROOM = 2**20
+Noise = tuple[jax.Array, jax.Array, jax.Array]
+"""Log uniforms and Gumbels (F, F), and log uniforms (F,), of which a random tree is made; of n with a leading axis."""
 
 
 @pytree
@@ -696,7 +702,7 @@ class TreeAveraged(AveragedStructures):
         """(n, F) posterior draws of the parent of each feature; -1 at the root, and where the arc is void."""
         log_bayes = self._log_bayes()
 
-        def draw_parents(noise: Any) -> jax.Array:
+        def draw_parents(noise: Noise) -> jax.Array:
             """(F,) parents of one random tree, -1 at the root and where the arc is void."""
             parent, real = self._draw_tree(log_bayes, noise)
             return xp.where(real, parent, -1)
@@ -721,7 +727,7 @@ class TreeAveraged(AveragedStructures):
         seen = rows.dot_terms(xp.ones((1, gain.shape[1])))[:, 0] > 0
         gains = xp.concatenate([rows.dot_terms(gain), xp.zeros((len(seen), 1, n_groups))], axis=1)
 
-        def draw_rows(draw: tuple[Any, ...]) -> jax.Array:
+        def draw_rows(draw: tuple[Noise, jax.Array, jax.Array, Array]) -> jax.Array:
             """(N, C) log likelihoods of all rows for one draw of the variates."""
             noise, log_gamma, extra, counted_in = draw
             # (N, C, G) logarithms of gamma variates of each row's cells, and of their sums by both features.
@@ -729,7 +735,7 @@ class TreeAveraged(AveragedStructures):
             of_cells = tuple(xp.split(rows.dot_terms(tables), 3, axis=1))
             index = xp.where(xp.any(counted_in, axis=1), xp.argmax(counted_in, axis=1), n_classes)
 
-            def of_row(row: tuple[Array, ...]) -> jax.Array:
+            def of_row(row: tuple[tuple[jax.Array, ...], jax.Array, jax.Array, jax.Array]) -> jax.Array:
                 """(C,) log likelihood of one row, under a tree drawn given the row."""
                 cells, gains, seen, index = row
                 added = gains[index]
@@ -804,18 +810,16 @@ class TreeAveraged(AveragedStructures):
         of_first, of_second = (log_segment_sum(log_gamma, at, log_gamma.shape[-1])[..., at] for at in places)
         return of_first, of_second
 
-    def _tree_variates(self, variates: Variates, n: int) -> tuple[jax.Array, ...]:
+    def _tree_variates(self, variates: Variates, n: int) -> Noise:
         """Variates of n random trees: log uniforms and Gumbels (n, F, F), and log uniforms (n, F) for real arcs.
 
         `spanning_trees.draw` takes the first two.
         """
         square = xp.zeros((self.n_features, self.n_features))
-        uniform, log_gumbel = draw_log_uniform(variates, square, n), variates.log_gamma(square + 1.0, n)
-        return uniform, -log_gumbel, draw_log_uniform(variates, square[0], n)
+        uniform, log_gumbel = variates.log_uniform(square, n), variates.log_gamma(square + 1.0, n)
+        return uniform, -log_gumbel, variates.log_uniform(square[0], n)
 
-    def _draw_tree(
-        self, log_bayes: jax.Array, noise: tuple[jax.Array, jax.Array, jax.Array]
-    ) -> tuple[jax.Array, jax.Array]:
+    def _draw_tree(self, log_bayes: jax.Array, noise: Noise) -> tuple[jax.Array, jax.Array]:
         """Random tree given log B (P,): parent of each feature (F,), the root its own; whether the arc is real."""
         if self.n_features == 1:
             return xp.zeros(1, int), xp.zeros(1, bool)
@@ -891,11 +895,11 @@ class TreePredictive(ReadyLikelihood):
 
 
 @kernel
-def _draw_tables(family: TreeAveraged, noise: tuple[jax.Array, ...], log_gamma: jax.Array) -> Float[jax.Array, "n C K"]:
+def _draw_tables(family: TreeAveraged, noise: Noise, log_gamma: jax.Array) -> Float[jax.Array, "n C K"]:
     """(n, C, K) log θ and log arc factors for n draws of the variates: of random trees, and log gamma variates."""
     log_bayes = family._log_bayes()
 
-    def draw_table(draw: tuple[Any, jax.Array]) -> jax.Array:
+    def draw_table(draw: tuple[Noise, jax.Array]) -> jax.Array:
         """(C, K) log θ and log arc factors for one draw of the variates."""
         noise, log_gamma = draw
         return family._log_factors(log_gamma, *family._draw_tree(log_bayes, noise))

@@ -33,7 +33,7 @@ from bayesnb.encoding.units import check_groups
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import Array, sum_rows, sum_weightings
 from bayesnb.families.numbers import observed
-from bayesnb.families.protocol import Increments, RatiosOfGammas
+from bayesnb.families.protocol import Increments, Variates
 from bayesnb.fitted import counting
 from bayesnb.fitted.state import Fitted
 from bayesnb.model import Statistics
@@ -207,7 +207,7 @@ def _pieces(training: TrainingRows, seed: int, draws: slice, *, with_normal: boo
 # == Variates of one block of columns, to which rows have added =====================================
 
 
-class LevelVariates(RatiosOfGammas):
+class LevelVariates(Variates):
     """Variates of levels: log[Gamma(a - n) + Σ e_i] where rows have added n to a; others are independent.
 
     Parameters
@@ -265,7 +265,7 @@ class NumberSums(NamedTuple):
         return np.sqrt(np.maximum(ratio, 1.0))
 
 
-class NumberVariates:
+class NumberVariates(Variates):
     """Variates of columns of numbers, as functions of u = Σ z q/√Σ q²; what rows have not added to is independent.
 
     Parameters

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bayesnb.families.arrays import Array, kernel, xp
-from bayesnb.families.protocol import Increments, RatiosOfGammas, Replayer, Variates
+from bayesnb.families.protocol import Increments, Replayer, Variates
 
 # NumPy's gamma sampler is some twenty times faster than JAX's on a CPU. So a kernel that needs variates is traced
 # twice: `ask` records the parameters of the variates, and `run` passes the variates in.
@@ -20,7 +20,7 @@ Kernel = Callable[..., Any]
 Recorded = tuple[Sequence[jax.Array], Sequence[jax.Array]]
 
 
-class ShapeRecorder(RatiosOfGammas):
+class ShapeRecorder(Variates):
     """Variates that record the parameters that were asked for and what rows have added, and return zeros."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class ShapeRecorder(RatiosOfGammas):
         return xp.broadcast_to(xp.zeros_like(array, float), (n, *xp.shape(array)))
 
 
-class HostVariates(RatiosOfGammas):
+class HostVariates(Variates):
     """Variates of a NumPy generator."""
 
     def __init__(self, rng: np.random.Generator) -> None:
