@@ -24,7 +24,6 @@ from bayesnb.families import (
 from bayesnb.families.arrays import (
     Array,
     cond,
-    is_host,
     map_leading_axis,
     map_leaves,
     pytree,
@@ -129,15 +128,8 @@ class Statistics:
         sizes = sum_weightings(xp.ones((weight.shape[-1], 1)), label, weight, n_classes)[..., 0]
         return type(self)(self.class_count + sizes, blocks, total)
 
-    def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: float | Array = 0.0) -> Self:
+    def observe_responsibilities(self, x: tuple[object, ...], weight: jax.Array, log_base: float | Array = 0.0) -> Self:
         """Statistics with a piece of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""
-        n_rows, n_classes = weight.shape
-        if is_host(weight) and all(hasattr(rows, "repeat") for rows in x):
-            # Each row once for each class: one call in place of one a class.
-            repeated = tuple(rows.repeat(n_classes, axis=0) for rows in x)
-            classes = np.tile(np.arange(n_classes, dtype=np.int32), n_rows)
-            bases = np.repeat(np.broadcast_to(log_base, n_rows), n_classes)
-            return self.observe(repeated, classes, weight.ravel(), bases)
         one_class = jax.tree.map(lambda field: xp.zeros_like(field[:1]), (self.class_count, self.blocks))
         empty = type(self)(one_class[0], one_class[1], xp.zeros(()))
         label = xp.zeros(weight.shape[0], xp.int32)
@@ -362,9 +354,7 @@ class NaiveBayes:
         NaiveBayes
             Prior of one block, whose rows are counts (N, L).
         """
-        shape = (n_classes, _require_sizes("n_features", n_features))
-        words = Dirichlet(_expand("alpha", alpha, shape), np.zeros(n_features, np.int32), 1)
-        return cls(_class_prior(n_classes, class_alpha), (words,))
+        return cls.categorical(n_classes, _require_sizes("n_features", n_features), alpha, class_alpha)
 
     @classmethod
     def gaussian(cls, n_classes: int, n_features: int, prior: object = "within", class_alpha: object = 1.0) -> Self:

@@ -338,12 +338,9 @@ def _ancestors(factors: Sequence[Factor], names: set[Hashable]) -> set[Hashable]
     """Names of the given variables and of all their ancestors in the network."""
     parents = {variables[-1]: variables[:-1] for variables, _ in factors}
     ancestors: set[Hashable] = set()
-    remaining = list(names)
-    while remaining:
-        name = remaining.pop()
-        if name not in ancestors:
-            ancestors.add(name)
-            remaining += parents[name]
+    while names:
+        ancestors |= names
+        names = {parent for name in names for parent in parents[name]} - ancestors
     return ancestors
 
 

@@ -486,7 +486,7 @@ def count_block(model: Any, batches: Iterable[object], number: int, decides: boo
                 counts = BlockCounts(counted.encoding.classes, model, counted, number)
             else:
                 counts = BlockCounts(Levels(()), weighted=number)
-            total = _merge(total, counts)
+            total = merge_all([total, counts])
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Block {number}: {error}") from error
@@ -499,17 +499,12 @@ def choose_model(counts: BlockCounts, draft: object) -> Any:
 
 
 def merge_all(counts: list[BlockCounts]) -> BlockCounts:
-    """Merge the counts of some blocks, in their order."""
-    return reduce(_merge, counts)
-
-
-def _merge(a: BlockCounts, b: BlockCounts) -> BlockCounts:
-    """Return the classes and counts of `a` and `b` together, with the columns of `a` if it has any."""
-    counted = b.counted if a.counted is None else a.counted
-    if a.counted is not None and b.counted is not None:
-        counted = merge(a.counted, b.counted)
-    weighted = min((n for n in (a.weighted, b.weighted) if n is not None), default=None)
-    return BlockCounts(a.classes.union(b.classes), b.model if a.model is None else a.model, counted, weighted)
+    """Merge the counts of some blocks, in their order, with the columns of the first one that has any."""
+    counted = [block.counted for block in counts if block.counted is not None]
+    model = next((block.model for block in counts if block.model is not None), None)
+    weighted = min((block.weighted for block in counts if block.weighted is not None), default=None)
+    classes = reduce(Levels.union, (block.classes for block in counts))
+    return BlockCounts(classes, model, reduce(merge, counted) if counted else None, weighted)
 
 
 __all__ = ["MISSING", "fit_stream", "read_arrays", "read_table", "split_batch", "unfitted_copy"]

@@ -345,6 +345,7 @@ def segment_max(values: Float[Array, "*C E"], index: Integer[Array, "E"], n: int
 def log_segment_sum(values: Float[Array, "*C E"], index: Integer[Array, "E"], n: int) -> jax.Array:
     """(…, n) log Σ exp(values) over the entries (…, E) with each index 0 … n - 1, without overflow."""
     top = segment_max(values, index, n)
+    top = xp.where(xp.isneginf(top), 0.0, top)
     return top + xp.log(segment_sum(xp.exp(values - top[..., index]), index, n))
 
 

@@ -23,6 +23,7 @@ from bayesnb.families.arrays import (
     cumlogsumexp,
     gather,
     is_host,
+    log_segment_sum,
     log_sigmoid,
     logsumexp,
     map_leading_axis,
@@ -143,22 +144,13 @@ def draw_cuts(log_hazard: BinValues, log_uniform: Float[jax.Array, "n *F G"]) ->
 
 
 def log_sums_of_bins(log_values: jax.Array, cuts: Bool[jax.Array, "... G"]) -> Float[jax.Array, "... G"]:
-    """(…, G) log Σ exp of `log_values` (…, G) over the bin of each cell, given whether there are cuts before cells."""
-    values, cut = (xp.moveaxis(v, -1, 0) for v in xp.broadcast_arrays(log_values, cuts))
+    """(…, G) log Σ exp of `log_values` (…, G) over the bin of each cell, given whether there are cuts before cells.
 
-    def add(total: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        """Running log sum since the last cut, twice as `scan` needs it."""
-        total = xp.where(at[0], at[1], xp.logaddexp(total, at[1]))
-        return total, total
-
-    def keep(total: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        """Log sum of the bin, which its last cell has, twice as `scan` needs it."""
-        total = xp.where(at[0], at[1], total)
-        return total, total
-
-    sums = scan(add, xp.full_like(values[0], NEVER), (cut, values))[1]
-    is_last = xp.concatenate([cut[1:], xp.ones_like(cut[:1])])
-    return xp.moveaxis(scan(keep, sums[-1], (is_last, sums), reverse=True)[1], 0, -1)
+    There must be a cut before the first cell.
+    """
+    values, cut = xp.broadcast_arrays(log_values, cuts)
+    index = xp.cumsum(cut.reshape(-1)) - 1
+    return log_segment_sum(values.reshape(-1), index, values.size)[index].reshape(values.shape)
 
 
 def best_cuts(weight: BinValues) -> Bool[jax.Array, "*F G"]:

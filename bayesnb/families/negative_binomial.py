@@ -139,7 +139,7 @@ class Tails(CountSums):
         """Statistics without one row's `cells` (N, F) of `weight` (C, 1, 1) per class; rounding errors are set to 0."""
         left = CountSums(self.count, self.total).without(cells, weight)
         cells, weight = (xp.broadcast_to(v, left.total.shape) for v in (cells, weight))
-        return TailsWithout(left, self, cells, weight)
+        return TailsWithout(left.count, left.total, self, cells, weight)
 
     def log_rising(self, dispersion: Float[Array, "... R"]) -> Float[jax.Array, "*C F R"]:
         """(C, F, R) Σ_i log Γ(x_i + r)/Γ(r) of the counted cells, for each dispersion r."""
@@ -157,23 +157,15 @@ class Tails(CountSums):
 class TailsWithout:
     """Statistics (C, N, F) of the rows of `tails` (C, 1, F), without `weight` copies of one row's `cells` each.
 
-    `sums` are the counts and sums that are left; `cells` and `weight` are (C, N, F), or broadcast to this shape.
+    `count` and `total` are the number and the sum of the cells that are left; like `cells` and `weight` they are
+    (C, N, F), or broadcast to this shape.
     """
 
-    sums: CountSums
+    count: Array
+    total: Array
     tails: Tails
     cells: Array
     weight: Array
-
-    @property
-    def count(self) -> Array:
-        """(C, N, F) number of cells that are left."""
-        return self.sums.count
-
-    @property
-    def total(self) -> Array:
-        """(C, N, F) sum of the counts that are left."""
-        return self.sums.total
 
     def gamma_increments(self) -> tuple[Array, Array]:
         """Sum of the counts and number of cells, as those of `CountSums`."""
@@ -181,8 +173,8 @@ class TailsWithout:
 
     def merge(self, other: Self) -> Self:
         """Statistics of several classes together, without the same row."""
-        weight = self.weight + other.weight
-        return type(self)(self.sums.merge(other.sums), self.tails.merge(other.tails), self.cells, weight)
+        count, total, weight = self.count + other.count, self.total + other.total, self.weight + other.weight
+        return type(self)(count, total, self.tails.merge(other.tails), self.cells, weight)
 
     def log_rising(self, dispersion: Float[Array, "... R"]) -> Float[jax.Array, "... R"]:
         """(C, N, F, R) Σ_i log Γ(x_i + r)/Γ(r) of the remaining cells."""
@@ -686,10 +678,6 @@ class IntegratedDispersions:
         if len(values) <= size:
             return self
         return replace(self, table=self._terms(np.broadcast_to(np.arange(size)[:, None], (size, values.shape[1]))))
-
-    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log predictive probability of each cell for one class, without the base measure."""
-        return self.posterior.log_evidence_of_cell(x, 1.0)
 
     def terms(self, x: object) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log predictive probability of each cell, without the base measure; 0 for missing cells."""

@@ -114,14 +114,11 @@ def weighted(weight: Array, log_prob: Array) -> jax.Array:
     return xp.where(impossible & counts, -xp.inf, weight * xp.where(usable, log_prob, 0.0))
 
 
-def level_offset(count: Array, label: Array) -> jax.Array:
-    """(N,) flat index, in `count` (C, L) as a vector, of the first level of each row's class `label` (N,)."""
-    return xp.asarray(label, xp.int32 if 2 * count.size < 2**31 else xp.int64) * count.shape[1]
-
-
-def add_at_flat(count: Array, index: jax.Array, value: jax.Array) -> jax.Array:
-    """Copy of `count` (C, L) with values added at flat indices; indices past the end are dropped."""
-    return add_at(xp.asarray(count).reshape(-1), index, value).reshape(count.shape)
+def add_at_levels(count: Array, label: Array, level: Array, value: Array) -> jax.Array:
+    """Copy of `count` (C, L) with values added at classes and levels; a level of C · L or more is dropped."""
+    start = xp.asarray(label, xp.int32 if 2 * count.size < 2**31 else xp.int64) * count.shape[1]
+    index = (start + level).reshape(-1)
+    return add_at(xp.asarray(count).reshape(-1), index, xp.ravel(value)).reshape(count.shape)
 
 
 # == Rows of counts as Dirichlet families need them: an implicit (N, L) matrix with a few products =
@@ -516,10 +513,6 @@ class OneHot(OneDrawEach):
     size: Array
     width: int = static()
 
-    def repeat(self, n: int, axis: int = 0) -> OneHot:
-        """Rows with each one n times, as `numpy.repeat` does; `axis` is 0."""
-        return replace(self, code=np.repeat(self.code, n, axis=axis))
-
     def layout(self, table: Array) -> jax.Array:
         """Return log probabilities (C, L) summed into packs' tables (P, 2^(bits · p), C), or (L + 1, C) unpacked.
 
@@ -573,7 +566,8 @@ class OneHot(OneDrawEach):
         if weight.ndim == 2:
             n_classes, width = count.shape[-2:]
             return xp.asarray(count) + sum_weightings(self._indicators(width), label, weight, n_classes, width)
-        return _add_rows(count, self._flat_level(count.size), label, weight)
+        level = self._flat_level(count.size)
+        return add_at_levels(count, label[:, None], level, xp.broadcast_to(weight[:, None], level.shape))
 
     def _indicators(self, n_levels: int) -> Array | tuple[Array, Array, Array]:
         """(N, L) indicators of the levels of each row; of NumPy rows in CSR form if few of many levels are present."""
@@ -634,8 +628,8 @@ class PackedCounts(Additive):
         """Joint counts with a piece of rows added, given class indices (N,) and weights (N,)."""
         n_classes, packs, room = self.count.shape
         position = x.packed(self.p) + (xp.arange(packs) * room).astype(xp.int32)
-        count = _add_rows(xp.asarray(self.count).reshape(n_classes, -1), position, label, weight)
-        return PackedCounts(count.reshape(self.count.shape), self.p)
+        count, weights = self.count.reshape(n_classes, -1), xp.broadcast_to(weight[:, None], position.shape)
+        return PackedCounts(add_at_levels(count, label[:, None], position, weights).reshape(self.count.shape), self.p)
 
     @staticmethod
     def log_base(x: OneHot) -> jax.Array:
@@ -736,12 +730,6 @@ def _n_bits(width: int) -> int:
 def _mask_of_lowest_bits(bits: int, room: int, length: int) -> int:
     """Integer of `length` bits in which the lowest `bits` bits of every field of `room` bits are set."""
     return sum(((1 << bits) - 1) << at for at in range(0, length, room))
-
-
-def _add_rows(count: Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
-    """`count` with each row's weight added at its class and levels (N, G); levels past the end are missing cells."""
-    index = level_offset(count, label)[:, None] + level
-    return add_at_flat(count, index.reshape(-1), xp.broadcast_to(weight[:, None], index.shape).reshape(-1))
 
 
 # == Sparse rows: bags of words, by count and by presence ==========================================
@@ -945,5 +933,4 @@ def _add_entries(count: Array, x: Counts | Presence, label: Array, weight: Array
     if weight.ndim == 2:
         return map_leading_axis(lambda one: _add_entries(count, x, label, one, value), weight)
     stored = xp.arange(x.level.shape[0]) < x.indptr[-1]
-    index = gather(level_offset(count, label), x.row) + x.level
-    return add_at_flat(count, index, xp.where(stored, gather(weight, x.row) * value, 0.0))
+    return add_at_levels(count, gather(label, x.row), x.level, xp.where(stored, gather(weight, x.row) * value, 0.0))
