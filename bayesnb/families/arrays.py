@@ -99,8 +99,6 @@ else:
 
 gammaln = either(scipy.special.gammaln, jax.scipy.special.gammaln)
 """Elementwise log |Γ(x)|."""
-digamma = either(scipy.special.digamma, jax.scipy.special.digamma)
-"""Elementwise ψ(x)."""
 log_ndtr = either(scipy.special.log_ndtr, jax.scipy.special.log_ndtr)
 """Elementwise log distribution function of the standard normal."""
 sigmoid = either(scipy.special.expit, jax.nn.sigmoid)
@@ -303,14 +301,6 @@ def sum_weightings(
 def zero_with_derivative(x: Array) -> jax.Array:
     """Zeros of the shape of x that have the derivatives of x, where x is finite."""
     return np.zeros(np.shape(x)) if is_host(x) else jnp.where(jnp.isfinite(x), x - jax.lax.stop_gradient(x), 0.0)
-
-
-def repeat(values: Array, counts: Array, total: int) -> jax.Array:
-    """(total,) entries of `values`, each as often as `counts` says; the last one fills up or is cut off."""
-    if is_host(values, counts):
-        repeated = np.repeat(values, counts)
-        return np.concatenate([repeated, np.full(max(0, total - len(repeated)), repeated[-1:])])[:total]
-    return jnp.repeat(values, jnp.asarray(counts), total_repeat_length=total)
 
 
 def logsumexp(x: Array, axis: int | None = None, where: Array | None = None, keepdims: bool = False) -> jax.Array:

@@ -350,9 +350,8 @@ def averaged(family: Any, log_odds: np.ndarray) -> Averaged | EmpiricalAveraged:
         )
     if isinstance(family, EmpiricalPrior):
         return EmpiricalAveraged(family, log_odds)
-    if isinstance(family, Dirichlet):
-        return AveragedLevels(family, Dirichlet(family.concentration[:1], family.group, family.num_groups), log_odds)
-    return AveragedCells(family, jax.tree.map(lambda v: v[:1], family), log_odds)
+    kind = AveragedLevels if isinstance(family, Dirichlet) else AveragedCells
+    return kind(family, jax.tree.map(lambda v: v[:1], family), log_odds)
 
 
 @pytree

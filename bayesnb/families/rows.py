@@ -26,7 +26,6 @@ from bayesnb.families.arrays import (
     logsumexp,
     map_leading_axis,
     pytree,
-    repeat,
     scan,
     segment_sum,
     set_at,
@@ -559,7 +558,8 @@ class OneHot(OneDrawEach):
 
     def weigh(self, table: Array, weight: Array) -> jax.Array:
         """Table (C, L) of log probabilities multiplied by the weight, (G,) or (C, G), of each level's group."""
-        return weighted(weight[..., repeat(np.arange(weight.shape[-1]), self.size, table.shape[1])], table)
+        group = xp.searchsorted(xp.asarray(self.start), xp.arange(table.shape[1]), side="right") - 1
+        return weighted(weight[..., group], table)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
