@@ -434,7 +434,7 @@ def _require_known(draft: FittedClassifier, X: object, y: object, where: str) ->
         )
 
 
-def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:
+def split_batch(batch: object, number: int) -> tuple[object, object, Any]:
     """Return (X, y, weights) of a batch, None for no weights; raise ValueError if it is not (X, y[, sample_weight])."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(f"batch {number} is a {type(batch).__name__}; it must be (X, y) or (X, y, sample_weight).")

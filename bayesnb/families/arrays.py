@@ -508,7 +508,7 @@ def _to_json(value: object) -> object:
     return {"tuple": list(map(_to_json, value))} if isinstance(value, tuple) else value
 
 
-def _from_json(value: Any) -> Any:
+def _from_json(value: object) -> Any:
     """Inverse of `_to_json`."""
     if isinstance(value, dict) and "dtype" in value:
         return np.asarray(value["values"], value["dtype"])
@@ -530,7 +530,7 @@ def _has_layout(node: object) -> bool:
 def _loosen(tree: Tree) -> Tree:
     """Copy of a pytree in which arrays in static fields are leaves: objects that have them become `_Loose`."""
 
-    def loosen(node: Any) -> Any:
+    def loosen(node: Any) -> object:
         if not _has_layout(node):
             return node
         names, values = type(node)._static_fields, values_by_field(node)
@@ -544,7 +544,7 @@ def _loosen(tree: Tree) -> Tree:
 def _fasten(tree: Tree) -> Tree:
     """Inverse of `_loosen`."""
 
-    def fasten(node: object) -> Any:
+    def fasten(node: object) -> object:
         if not isinstance(node, _Loose):
             return node
         return node.cls(**_fasten(node.data), **node.arrays, **dict(node.others))

@@ -161,7 +161,7 @@ class Averaged(Family):
         dependent, shared = self.dependent.draw(variates, n), self.shared.draw(_OfAllClasses(variates), n)
         return jax.tree.map(lambda a, b: xp.where(included, a, b), dependent, shared)
 
-    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
+    def simulate(self, likelihood: object, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, K) simulated cells of one row for each of the S parameters in `likelihood`, which are of one class.
 
         `total` is the number of draws from a single group of levels; other rows do not depend on it.
@@ -333,7 +333,7 @@ class EmpiricalAveraged(EmpiricalPrior):
         return AveragedCells(family, jax.tree.map(lambda field: field[:1], family), self.log_odds)
 
 
-def averaged(family: Any, log_odds: np.ndarray) -> Averaged | EmpiricalAveraged:
+def averaged(family: Family | EmpiricalPrior, log_odds: np.ndarray) -> Averaged | EmpiricalAveraged:
     """Average of a family over C classes and of the same family over one class, with `log_odds` (F,) of dependence.
 
     The average of a prior that is derived from data is a prior of that type, too.
@@ -380,13 +380,12 @@ class Mixture(ReadyLikelihood):
         """(N, C, F) log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)]; 0 for missing cells."""
         dependent, shared, log_odds = self.posterior.dependent, self.posterior.shared, self.posterior.log_odds
         more = self.multiplicity
-        total: Any = None if more is None else xp.sum(more)[None]
-        readings = (dependent, more), (shared, total)
+        readings = (dependent, more), (shared, None if more is None else xp.sum(more)[None])
         by_class, of_all = (getattr(family, self.reading)(copies).terms(x) for family, copies in readings)
         seen, x = observed(x)
         if more is not None:
             gain = xp.sum(_gain_of_cells(dependent, x, more), axis=0)
-            log_odds = log_odds + gain - _gain_of_cells(shared, x, total)[0]
+            log_odds = log_odds + gain - _gain_of_cells(shared, x, xp.sum(more)[None])[0]
         return only(seen[:, None], _log_average(xp.broadcast_to(log_odds, x.shape)[:, None], by_class, of_all))
 
 

@@ -451,13 +451,13 @@ class Binned(AveragedTables):
         `of` and `against` (N,) are class indices; cuts and parameters are averaged over.
         """
         x, n_classes = self.rows(x), len(xp.asarray(self.concentration))
-        pair: Any = xp.asarray(of) * n_classes + xp.asarray(against)
+        pair = xp.asarray(of) * n_classes + xp.asarray(against)
         # Moments of the pairs that are asked for, a few; of all pairs where JAX does not know them.
-        pairs, pair = np.unique(pair, return_inverse=True) if is_host(pair) else (jnp.arange(n_classes**2), pair)
+        pairs, index = np.unique(pair, return_inverse=True) if is_host(pair) else (jnp.arange(n_classes**2), pair)
         moments = self._to_cells(self._map(Cells.moments_of_odds, pairs // n_classes, pairs % n_classes))
         pairwise = x.dot_terms(moments.reshape(3 * len(pairs), -1))  # (N, 3 · pairs, T)
         pairwise = pairwise.reshape(pairwise.shape[0], 3, len(pairs), -1)
-        of_row = xp.take_along_axis(pairwise, pair[:, None, None, None], axis=2)[:, :, 0]
+        of_row = xp.take_along_axis(pairwise, index[:, None, None, None], axis=2)[:, :, 0]
         first, second, third = xp.moveaxis(of_row, 1, 0)
         return Cumulants(first, second - first**2, third - 3.0 * first * second + 2.0 * first**3)
 

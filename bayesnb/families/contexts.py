@@ -352,11 +352,11 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     def components(self) -> list[tuple[jax.Array, Any]]:
         """Pairs (probability (C, L) that 0, 1, … parents are used, `Betas` marginals of θ given that)."""
-        return self._mixture().components()
+        return [(xp.exp(weight), Betas(alpha, total)) for weight, alpha, total in zip(*self._mixture(), strict=True)]
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n draws of log θ (n, C, L): the last contexts first, then a Dirichlet variate in each."""
-        alpha, count, stop = map(xp.asarray, (self._alpha(), self._counts(), self._choices().stop))
+        alpha, count, stop = map(xp.asarray, (self._alpha(), self._to_entries(self.count), self._choices().stop))
         log_gamma = variates.log_gamma(alpha + count, n, lambda statistics: self._to_entries(statistics.count))
         uniform = variates.log_uniform(stop, n)
         paths, context = xp.asarray(self._all_paths()), xp.asarray(self._contexts())
@@ -406,12 +406,8 @@ class ContextTree(AveragedTables, IndependentClasses):
         alpha = self.concentration
         return xp.concatenate([alpha, alpha[:, self.leaf]], axis=1)
 
-    def _counts(self) -> Float[jax.Array, "C E"]:
-        """(C, E) count n of each entry (a level in a context); shorter contexts sum the counts of longer ones."""
-        return self._to_entries(self.count)
-
     def _to_entries(self, levels: Array) -> Float[jax.Array, "*C E"]:
-        """(…, E) counts of each entry, from counts (…, L) of the levels given all parents."""
+        """(…, E) counts of each entry, summed from counts (…, L) of the levels given all parents."""
         *leading, n = np.shape(levels)
         n_entries = n + len(self.leaf)
         count: jax.Array = xp.concatenate([xp.asarray(levels), xp.zeros((*leading, len(self.leaf)))], axis=-1)
@@ -428,7 +424,7 @@ class ContextTree(AveragedTables, IndependentClasses):
 
         With `best` they are those of the most probable pruning.
         """
-        alpha, count, n = self._alpha(), self._counts(), len(self.above)
+        alpha, count, n = self._alpha(), self._to_entries(self.count), len(self.above)
         evidence = self._sum(log_rising(alpha, count)) - log_rising(self._sum(alpha), self._sum(count))
         stop, root = log_sigmoid(self.log_odds) + evidence, self.above == xp.arange(n)
         above = xp.where(root, n, self.above)
@@ -456,7 +452,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         for _ in self.paths:
             reached = xp.where(choices.root, 0.0, (reached + choices.go)[:, self.above])
         log_weight = (reached + choices.stop)[:, context]
-        alpha, count = self._alpha(), self._counts()
+        alpha, count = self._alpha(), self._to_entries(self.count)
         parts = (alpha, count), (self._sum(alpha)[:, context], self._sum(count)[:, context])
         if multiplicity is None:
             level, total = (prior + n for prior, n in parts)
@@ -469,7 +465,8 @@ class ContextTree(AveragedTables, IndependentClasses):
         log_weight, level, total = (xp.moveaxis(v[:, paths], 1, 0) for v in (log_weight, level, total))
         # Where a feature has fewer parents its last context comes again.
         again = xp.concatenate([xp.zeros_like(paths[:1], bool), paths[1:] == paths[:-1]])[:, None]
-        return BetaMixture.from_weights(xp.where(again, -xp.inf, log_weight), level, total)
+        log_weight = xp.where(again, -xp.inf, log_weight)
+        return BetaMixture(log_weight - logsumexp(log_weight, axis=0), level, total)
 
 
 class Betas(NamedTuple):
@@ -484,16 +481,11 @@ class Betas(NamedTuple):
 
 
 class BetaMixture(NamedTuple):
-    """Mixture over D contexts of Beta distributions of each θ: log weights, α and α₀, (D, C, L) each."""
+    """Mixture over D contexts of Beta distributions of each θ: normalised log weights, α and α₀, (D, C, L) each."""
 
     log_weight: Array
     alpha: Array
     total: Array
-
-    @classmethod
-    def from_weights(cls, log_weight: Array, alpha: Array, total: Array) -> Self:
-        """Mixture with log weights (D, C, L) that are normalised over D here."""
-        return cls(log_weight - logsumexp(log_weight, axis=0), alpha, total)
 
     def log_mean(self) -> Float[jax.Array, "C L"]:
         """(C, L) log E θ of the mixture."""
@@ -513,10 +505,6 @@ class BetaMixture(NamedTuple):
         away = first - mean
         spread = self._average(second + away**2)
         return mean, spread, self._average(third + 3.0 * second * away + away**3)
-
-    def components(self) -> list[tuple[jax.Array, Betas]]:
-        """Pairs (weight (C, L), `Betas`), one per context depth."""
-        return [(xp.exp(w), Betas(a, t)) for w, a, t in zip(*self, strict=True)]
 
     def draw(self, variates: Variates, n: int) -> Float[jax.Array, "n C L"]:
         """(n, C, L) draws of log θ, independent for each level: first a context, then a Beta variate."""

@@ -50,6 +50,11 @@ from bayesnb.families.special import log_rising, polygammas
 # == Gamma priors of rates, for families of non-negative numbers with one rate a class and feature =
 
 
+def _pooled_ratio(total: Array, size: Array) -> np.ndarray:
+    """(F,) sum of `total` (C, F) over the classes, divided by that of `size` (C, F); 0 where `size` is 0."""
+    return np.asarray(np.sum(total, axis=0) / np.maximum(np.sum(size, axis=0), np.finfo(float).tiny))
+
+
 @pytree
 class Sums(Additive, ABC):
     """Number of cells and their sum, for each class and feature, (C, F) each."""
@@ -84,8 +89,7 @@ class Sums(Additive, ABC):
 
     def mean(self) -> np.ndarray:
         """(F,) mean of each feature over all rows, classes pooled; 0 where no cell was observed."""
-        count = np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny)
-        return np.asarray(np.sum(self.total, axis=0) / count)
+        return _pooled_ratio(self.total, self.count)
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Self:
         """Statistics with rows x (N, F) added, given class indices and weights (N,); NaN is a missing cell."""
@@ -399,13 +403,11 @@ class ExposedTotals(Totals):
 
     def mean(self) -> np.ndarray:
         """(F,) counts of each feature per unit of exposure, classes pooled; 0 where no cell was observed."""
-        exposure = np.maximum(np.sum(self.exposure, axis=0), np.finfo(float).tiny)
-        return np.asarray(np.sum(self.total, axis=0) / exposure)
+        return _pooled_ratio(self.total, self.exposure)
 
     def spread(self) -> np.ndarray:
         """(F,) standard deviation of x/t, a count of the feature by its exposure, in a row of average exposure t."""
-        cells, exposure = (np.sum(field, axis=0) for field in (self.count, self.exposure))
-        return np.asarray(np.sqrt(self.mean() * cells / np.maximum(exposure, np.finfo(float).tiny)))
+        return np.asarray(np.sqrt(self.mean() * _pooled_ratio(self.count, self.exposure)))
 
     def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Self:
         """Statistics with `Exposed` rows x (N, F) added, given class indices and weights (N,); NaN is missing."""

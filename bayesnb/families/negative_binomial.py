@@ -697,10 +697,10 @@ class IntegratedDispersions:
         """(N, C) Σ_f log predictive probability of the cells; missing cells contribute nothing."""
         return xp.sum(self.terms(x), axis=-1)
 
-    def _terms(self, x: Any) -> Float[jax.Array, "N C F"]:
+    def _terms(self, x: Array) -> Float[jax.Array, "N C F"]:
         """(N, C, F) terms of cells (N, F) that are observed."""
         posterior = self.posterior if xp.ndim(self.posterior.concentration) == 3 else with_axis_of_rows(self.posterior)
-        return xp.moveaxis(posterior.log_evidence_of_cell(x, 1.0), 0, 1)
+        return xp.moveaxis(posterior.log_evidence_of_cell(xp.asarray(x), 1.0), 0, 1)
 
 
 def _by_value(of_cells: Callable[[Any], jax.Array], x: object, weights: Array) -> Float[jax.Array, "N C F ..."]:

@@ -75,8 +75,7 @@ class Moments:
         some = n != 0
         mean = (self.mean - (other.mean - self.mean) * other.count / (n + ~some)) * some
         # A mean that rounding could have left of zero is zero: a constant feature stays constant.
-        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
-        mean = mean * (abs(mean * n) > 16 * 2.2e-16 * (abs(self.mean) + sd) * self.count) + 0.0
+        mean = mean * (abs(mean * n) > 16 * 2.2e-16 * (abs(self.mean) + self._sd()) * self.count) + 0.0
         delta = other.mean - mean
         spread = delta * delta * n * other.count / (self.count + (self.count == 0))
         return type(self)(n, mean, (self.m2 - other.m2 - spread) * some)
@@ -91,8 +90,7 @@ class Moments:
         share = xp.where(some, weight, 0.0) / xp.where(some, count, 1.0)
         delta = cells - self.mean
         m2 = self.m2 - delta * delta * (share * self.count)
-        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
-        varies = some & (m2 > ROUNDING * (self.m2 + abs(self.mean) * sd * self.count))
+        varies = some & (m2 > ROUNDING * (self.m2 + abs(self.mean) * self._sd() * self.count))
         return type(self)(count * some, self.mean * some - delta * share, xp.where(varies, m2, 0.0))
 
     def scale(self, factor: float) -> Self:
@@ -110,8 +108,7 @@ class Moments:
         a mean, and so eps · x̄/sd of M2. Where rows were forgotten before, rounding may have left more, which shows when
         the cells that remain are equal.
         """
-        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
-        from_mean = 64 * 2.2e-16 * abs(self.mean) * sd * self.count
+        from_mean = 64 * 2.2e-16 * abs(self.mean) * self._sd() * self.count
         from_equal = (1e-9 * self.mean) ** 2 * self.count
         return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean + from_equal)
 
@@ -146,8 +143,11 @@ class Moments:
 
     def spread(self) -> np.ndarray:
         """(F,) standard deviation of each feature over all rows, classes pooled, with divisor n."""
-        together = pooled(self)
-        return np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
+        return np.asarray(pooled(self)._sd()[0])
+
+    def _sd(self) -> Any:
+        """(C, F) standard deviation of each feature in each class, with divisor n; 0 without a cell."""
+        return (self.m2 / (self.count + (self.count == 0))) ** 0.5
 
     @staticmethod
     def log_base(x: object) -> jax.Array:

@@ -503,7 +503,7 @@ class Empirical:
         """Likelihood, parameters integrated out, each row added `multiplicity` (C,) <= 0 times to data and prior."""
         return OfEachRow(self, multiplicity, "predictive")
 
-    def with_row(self, cells: Array, multiplicity: Array) -> Any:
+    def with_row(self, cells: Array, multiplicity: Array) -> Family:
         """Posteriors (C, N, F), one per row of `cells` (N, F), under the prior derived again with that row added."""
         statistics = with_axis_of_rows(self.statistics)
         others = statistics.without(cells, -multiplicity)

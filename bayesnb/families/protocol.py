@@ -215,7 +215,7 @@ class Likelihood(Protocol):
       parameters (see `Expression`), and `simulate(rng)`, one random cell for each of the parameters.
     """
 
-    def prepare(self, x: object) -> Any:
+    def prepare(self, x: object) -> object:
         """Return an equal likelihood with tables rearranged for rows encoded like `x`, to score many such blocks.
 
         The tables serve one kind of rows: dense, sparse or coded. The result needs only `log_prob`.
@@ -526,12 +526,12 @@ class Family(Prior):
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]
 
     @overridable
-    def condensed(self) -> Any:
+    def condensed(self) -> object:
         """Small prior with `log_evidence` and `with_hyperparameters`, valid while only `tunable` fields change."""
         return self
 
     @overridable
-    def condense(self, statistics: Any) -> Any:
+    def condense(self, statistics: Any) -> object:
         """Reduced statistics that `condensed().log_evidence` takes in place of the full ones."""
         return statistics
 
