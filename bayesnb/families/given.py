@@ -120,10 +120,6 @@ class GivenTerms(IndependentClasses):
     marginals = pseudo_count = variance
     simulate = lacking("Terms of experts are no distribution from which rows can be drawn. Pass nb.estimator_ instead.")
 
-    def log_base(self, x: Any) -> Float[jax.Array, "N"]:
-        """(N,) zeros."""
-        return NoCounts.log_base(x)
-
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) copies of the sums of the terms."""
         total = GivenLikelihood().log_prob(x)

@@ -177,9 +177,6 @@ def map_in_pieces(of_rows: Callable[[Tree], jax.Array], x: Tree, n_classes: int)
 
 # == Families of numbers that are independent given the class, each with a posterior that one cell changes
 
-CellReduction = Callable[[Array, Array], jax.Array]
-"""Function of a mask of observed cells and of their log probabilities: `sum_cells`, or `only`."""
-
 
 class IndependentCells(IndependentClasses):
     """Family of numbers that are independent given the class: one posterior for each class and feature, (C, F)."""
@@ -246,10 +243,6 @@ class IndependentCells(IndependentClasses):
         prior, posterior = self.log_partition(), self.update(statistics).log_partition()
         proper = xp.isfinite(prior)
         return xp.where(proper, posterior - xp.where(proper, prior, 0.0), -xp.inf)
-
-    def log_base(self, x: object) -> Float[jax.Array, "N"]:
-        """(N,) log base measure of each row, as the statistics of the family define it."""
-        return self.statistics.log_base(x)
 
     @overridable
     def n_free(self) -> int:
@@ -350,7 +343,7 @@ class SumOfCells(Cellwise):
         return reduce_cells(self, sum_cells, x)
 
 
-def reduce_cells(likelihood: Cellwise, reduce: CellReduction, x: object) -> jax.Array:
+def reduce_cells(likelihood: Cellwise, reduce: Callable[[Array, Array], jax.Array], x: object) -> jax.Array:
     """(N, C, …) `reduce` of mask and cell log probabilities by class: `sum_cells` gives (N, C), `only` (N, C, F)."""
     seen, x = observed(x)
     # (C, N, F) or (C, 1, F)

@@ -508,9 +508,13 @@ class Family(Prior):
     def scale(self, factor: float | Array) -> Self:
         """Prior with the weight of `factor` times as many pseudo-observations, and the same location."""
 
-    @abstractmethod
+    @overridable
     def log_base(self, x: object) -> Float[jax.Array, "N"]:
-        """(N,) log base measure of each row: the factor of p(row | class, θ) that depends on neither class nor θ."""
+        """(N,) log base measure of each row: the factor of p(row | class, θ) that depends on neither class nor θ.
+
+        By default that of the statistics.
+        """
+        return self.statistics.log_base(x)
 
     @abstractmethod
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:

@@ -67,6 +67,7 @@ HAVE: dict[str, set[str]] = {
 }
 REPLACE: dict[str, set[str]] = {
     "components": AVERAGES | {"contexts"},
+    "log_base": AVERAGES | STRUCTURES | {"dirichlet"},
     "update_keeping_prior": {"dirichlet", "averaged levels"},
     "hyperprior": {"normal", "geometric", "dirichlet", "poisson", "exponential"},
     "unit": {"dirichlet"},
