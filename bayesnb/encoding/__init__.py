@@ -39,6 +39,8 @@ from bayesnb.encoding.structure import (
     RootColumns,
     TermMap,
     declare_levels,
+    find_level_columns,
+    levels_by_position,
 )
 from bayesnb.encoding.suspicious_columns import LABEL, check_table, find_remarks, find_types, warn_of_remarks
 from bayesnb.encoding.table import (
@@ -114,7 +116,7 @@ class Encoding:
         `named` are names or indices of columns that the user has called categorical, which are left out.
         """
         found: dict[int, tuple[str, str]] = {}
-        for columns in self._bases():
+        for columns in find_level_columns(self.blocks):
             found |= columns.texts_among_numbers()
         for j in sorted(found.keys() - self.positions(named)):
             name, text = found[j]
@@ -130,7 +132,7 @@ class Encoding:
         `count_as_numbers` for `whole`. `named` are names or indices of columns that the user has called categorical.
         """
         kept = self.positions(named)
-        for columns, known in zip(self._bases(), before._bases(), strict=True):
+        for columns, known in zip(find_level_columns(self.blocks), find_level_columns(before.blocks), strict=True):
             for j, (name, n_levels) in columns.levels_now_numbers(known, whole=whole).items():
                 if j not in kept:
                     warn(
@@ -163,10 +165,7 @@ class Encoding:
 
     def _all_levels(self) -> dict[int, Levels]:
         """Return {position in the table: levels} of columns of levels, and the classes at `LABEL`."""
-        bases: list[Any] = [base for base in self._bases() if hasattr(base, "levels")]
-        return {LABEL: self.classes} | {
-            j: levels for base in bases for j, levels in zip(base.index, base.levels, strict=True)
-        }
+        return {LABEL: self.classes} | levels_by_position(self.blocks)
 
     def union(self, other: Encoding) -> Encoding:
         """Return the encoding with the classes and levels of both encodings, which have the same blocks.
@@ -266,13 +265,12 @@ class Encoding:
 
     def _named_levels(self, alpha: object) -> dict[int, list[Hashable]]:
         """Return {position in the table: levels} that a labelled `alpha` names; see `keep_levels`."""
-        if not is_labelled(alpha):
+        if alpha is None or isinstance(alpha, int | float):
             return {}
         names, known = self.feature_names, self._all_levels()
-        entries = match_columns("alpha", alpha, names)
         named = {
             j: named_levels(f"alpha[{names[j]!r}]", entry, self.classes, known[j].values if j in known else ())
-            for j, entry in entries.items()
+            for j, entry in match_columns("alpha", alpha, names).items()
         }
         return {j: levels for j, levels in named.items() if levels}
 
@@ -285,7 +283,7 @@ class Encoding:
 
         A list has an entry for every column, those without concentrations included.
         """
-        if isinstance(alpha, list | tuple) or not is_labelled(alpha):
+        if not is_labelled(alpha):
             return
         entries = match_columns("alpha", alpha, self.feature_names)
         kinds = {j: columns.kind for columns in self.blocks for j in columns.index}
@@ -302,7 +300,7 @@ class Encoding:
         `kind` is the kind of columns that the prior is for, None for all numbers. Columns of a network may have a
         density beside it.
         """
-        if isinstance(prior, list | tuple) or not is_labelled(prior):
+        if not is_labelled(prior):
             return
         kinds = {
             j: block.kind for block in self.blocks if block.network is None and not block.role for j in block.index
@@ -373,6 +371,7 @@ __all__ = [
     "ignore_unknown",
     "index_of_labels",
     "is_missing",
+    "levels_by_position",
     "number_columns",
     "numeric_columns",
     "priors",

@@ -27,7 +27,6 @@ from bayesnb.encoding.encoded_rows import (
     pad_rows,
     padded_levels,
     piece_slices,
-    subtract_row,
 )
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers, to_python
 from bayesnb.encoding.priors import prior_of_cells, prior_of_levels, prior_of_numbers
@@ -137,17 +136,6 @@ class Columns(ABC):
         no levels, and their rows.
         """
         return self, self.rows(table, policy)
-
-    def texts_among_numbers(self) -> dict[int, tuple[str, str]]:
-        """Return {position in the table: (name, text)} of features that are levels by few texts; default: none."""
-        return {}
-
-    def levels_now_numbers(self, before: Self, *, whole: bool) -> dict[int, tuple[str, int]]:
-        """Return {position in the table: (name, number of levels)} of features that have become numbers; default: none.
-
-        They had at most two levels in `before`, and have more now: see `count_as_numbers` for `whole`.
-        """
-        return {}
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
         """Return columns whose levels are those in `known`, by position in the table, for good; default: unchanged."""
@@ -264,10 +252,6 @@ class Columns(ABC):
     def counts_without_parents(self, statistics: Any) -> Any:
         """Return the statistics of the features given the class alone."""
         return statistics
-
-    def prior_without_parents(self, prior: Any) -> Any:
-        """Return the prior of the features given the class alone."""
-        return prior
 
     def features_missing_on_arcs(self, statistics: Any, class_count: np.ndarray) -> list[str]:
         """Return the names of the features with parents such that in some row the feature or a parent is missing."""
@@ -864,7 +848,7 @@ def _code_cells(factors: Factors, codes: tuple[np.ndarray, ...]) -> np.ndarray:
         if not any(low):
             return raw.astype(dtype, copy=False)
         shift = np.array(low).astype(dtype)
-        return code_in_pieces(lambda rows: subtract_row(raw[rows].astype(dtype), shift), shape, dtype)
+        return code_in_pieces(lambda rows: raw[rows].astype(dtype) - shift, shape, dtype)
     # Codes of all columns, with `MISSING` before each column.
     table = np.concatenate([np.append(MISSING, c) for c in codes]).astype(dtype)
     offset = np.cumsum([0, *(len(c) + 1 for c in codes[:-1])]) + 1 - factors.low.astype(np.int64)

@@ -65,7 +65,7 @@ def check_edges(
     index = list(index)
     if edges is None:
         return (None,) * len(index)
-    if not isinstance(edges, list | tuple) and is_labelled(edges):
+    if is_labelled(edges):
         by_position = match_columns("edges", edges, table.names)
         unbinned = [table.names[j] for j in by_position if j not in {*index, *others}]
         if unbinned:

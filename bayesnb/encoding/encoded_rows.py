@@ -227,8 +227,8 @@ class LevelRows(Rows):
 
     @cached_property
     def _level_width(self) -> int:
-        """Power of two by `level_capacity`, a bound on the levels of a group; it decides how many are packed."""
-        return level_capacity(self.sizes, complete=self.complete)
+        """Bound on the levels of a group, and a missing one: a power of two, which seldom grows, to share kernels."""
+        return 1 << max(1, int(self.sizes.max() - self.complete).bit_length())
 
     def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
         """Return zero counts over C classes: `PackedCounts` if `packing` joins groups, else `LevelCounts`."""
@@ -291,7 +291,7 @@ class CodedRows(LevelRows):
 
 
 def code_in_pieces(code: Callable[[slice], np.ndarray], shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    """(N, F) codes by `code`, in threads, for some rows at a time that fit the cache; 64 of these, or a multiple."""
+    """(N, F) codes by `code`, in threads, for some rows at a time that fit the cache."""
     codes, step = aligned(shape, np.dtype(dtype)), 64 * max(1, 2**11 // shape[1])
 
     def fill(start: int) -> None:
@@ -300,23 +300,6 @@ def code_in_pieces(code: Callable[[slice], np.ndarray], shape: tuple[int, int], 
     for _ in map_in_threads(fill, range(0, shape[0], step)):
         pass
     return codes
-
-
-def subtract_row(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """Return rows - row; 64 rows are subtracted as one, because NumPy's loop over a short last axis is slow."""
-    n_joined = 64
-    if len(rows) % n_joined or not rows.flags.c_contiguous:
-        return rows - row
-    joined = rows.reshape(len(rows) // n_joined, -1) - np.tile(row, n_joined)
-    return joined.reshape(rows.shape)
-
-
-def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
-    """Least power of two, from 2 on, of at least the levels of the largest feature, plus one unless `complete`.
-
-    Levels that grow by a few seldom change this size, for which kernels are compiled.
-    """
-    return 1 << max(1, int(sizes.max() - complete).bit_length())
 
 
 def padded_levels(sizes: np.ndarray) -> int:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from bayesnb.encoding.columns import Columns, PlainColumns, UnknownPolicy, ignore_unknown
 from bayesnb.encoding.encoded_rows import Rows, pad_rows
+from bayesnb.encoding.structure import find_level_columns
 from bayesnb.encoding.table import Table
 from bayesnb.families.given import GivenTerms, NoCounts
 
@@ -28,15 +29,14 @@ def rows_of_experts(columns: Sequence[Columns], table: Table) -> Any:
     if table.is_sparse:
         return table.data
     series: dict[int, object] = {}
-    for base in (block.base for block in columns):
-        if hasattr(base, "levels"):
-            codes = base.rows(table, ignore_unknown).code(0, table.n_rows, table.n_rows)
-            for f in np.flatnonzero(~base.are_numbers()):
-                values = base.levels[f].values
-                # Values of several types, which encoders do not sort, go by their texts.
-                names: Any = list(values if len(set(map(type, values))) < 2 else map(repr, values))
-                code = np.where(codes[:, f] < len(values), codes[:, f], -1)
-                series[base.index[f]] = pd.Categorical.from_codes(code, names)
+    for base in find_level_columns(columns):
+        codes = base.rows(table, ignore_unknown).codes
+        for f in np.flatnonzero(~base.are_numbers()).tolist():
+            values = base.levels[f].values
+            # Values of several types, which encoders do not sort, go by their texts.
+            names: Any = list(values if len(set(map(type, values))) < 2 else map(repr, values))
+            code = np.where(codes[:, f] < len(values), codes[:, f], -1)
+            series[base.index[f]] = pd.Categorical.from_codes(code, names)
     for j in set(range(len(table.names))) - set(series):
         series[j] = np.asarray(table.numbers([j]), float)[:, 0]
     names = list(map(str, table.names))

@@ -168,7 +168,6 @@ def _are_missing(cells: np.ndarray) -> np.ndarray:
 MISSING = -1
 UNKNOWN = -2
 _WIDEST_RANGE = 4096
-_FIRST_CELLS = 2**15
 _MOST_OF_ONE_HASH = 64
 _NUMERIC = {bool, int, float}
 _TRUTH_VALUES = dict.fromkeys(("true", "yes", "t", "y"), True) | dict.fromkeys(("false", "no", "f", "n"), False)
@@ -311,25 +310,11 @@ def factorize_integers(raw: np.ndarray) -> Factors | None:
         return None
     kind = bool if raw.dtype == bool else int
     raw = raw.view(np.uint8) if kind is bool else raw
-    low, high = _column_bounds(raw)
+    low, high = _reduce_columns(raw, np.min, np.max)
     ranges = [range(int(a), int(b) + 1) for a, b in zip(low, high, strict=True)]
     if any(r.stop - r.start > _WIDEST_RANGE or r.stop > 2**63 for r in ranges):
         return None
     return Factors(raw, low, tuple(tuple(map(kind, r)) for r in ranges), complete=True)
-
-
-def _column_bounds(raw: np.ndarray) -> list[np.ndarray]:
-    """Return the least and the greatest value (F,) of each column.
-
-    If the least values of the first rows are 0, one reduction may give both: read as unsigned, a negative number is
-    large.
-    """
-    low = raw[: max(1, _FIRST_CELLS // raw.shape[1])].min(axis=0)
-    if not low.any():
-        (high,) = _reduce_columns(raw.view(f"u{raw.itemsize}"), np.max)
-        if (high <= np.iinfo(np.int8).max).all():
-            return [low, high.astype(raw.dtype)]
-    return _reduce_columns(raw, np.min, np.max)
 
 
 def _reduce_columns(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> list[np.ndarray]:
@@ -388,7 +373,8 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
         raise TypeError(f"{cell} is not hashable. This argument must be a string or a number in each cell.") from None
     values = [to_python(v) for v in distinct.tolist()]
     if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
-        values = _unify_types(values, column)
+        known = Levels.from_values(column[codes >= 0])  # Their types do not depend on the order of the rows.
+        values = [known.values[i] for i in known.index(values)]
     for code, value in enumerate(values):
         if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
             row = int(np.argmax(codes == code))
@@ -413,17 +399,6 @@ def _factorize_text(column: Any) -> tuple[np.ndarray, list[Hashable]] | None:
         codes, distinct = pd.factorize(column)
         return codes, distinct.tolist()
     return None
-
-
-def _unify_types(values: list[Hashable], column: np.ndarray) -> list[Hashable]:
-    """Return values in the type that comes first by name among equal values (1, 1.0, True) of the column.
-
-    The type does not depend on the order of the rows.
-    """
-    kept: dict[Hashable, Hashable] = {}
-    for value in map(to_python, column):
-        kept[value] = min(kept.get(value, value), value, key=lambda v: type(v).__name__)
-    return [kept[value] for value in values]
 
 
 def to_array(column: Any) -> np.ndarray:

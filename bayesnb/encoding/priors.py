@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, expit, gammainc, gammainccinv
@@ -106,9 +108,11 @@ def prior_of_levels(alpha: object, columns: Any, classes: Levels) -> Dirichlet:
         if full.shape not in (shape, (1, shape[1])):
             raise _shape_error(f"is a Dirichlet of shape {full.shape}", columns, shape)
         _require_at_least(full, 0.0, "alpha.concentration")
-    elif is_labelled(alpha) or (isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha)):
-        if isinstance(alpha, list | tuple) and len(alpha) != columns.n_features:
+    elif isinstance(alpha, list | tuple) and any(is_labelled(entry) or np.ndim(entry) for entry in alpha):
+        if len(alpha) != columns.n_features:
             raise _shape_error(f"is a list of {len(alpha)} entries", columns, shape)
+        full = _concentrations(alpha, columns, classes)
+    elif is_labelled(alpha):
         full = _concentrations(alpha, columns, classes)
     else:
         read_labelled("alpha", alpha)
@@ -150,7 +154,7 @@ def context_concentrations(alpha: object, columns: Any) -> np.ndarray:
     meaning = "With tables='context' alpha is the total concentration of all levels of a column in each context."
     if is_labelled(alpha):
         total = np.ones(columns.n_features)
-        for i, entry in _select_columns(alpha, columns.base).items():
+        for i, entry in select_columns("alpha", alpha, columns.base).items():
             name = f"alpha[{columns.base.names[i]!r}]"
             if is_labelled(entry) or np.ndim(entry):
                 raise ValueError(f"{name}={shown(entry)} must be one number. {meaning}")
@@ -201,14 +205,13 @@ def prior_of_numbers(given: object, columns: Any, classes: Levels, argument: str
         If the prior is neither, or a field of it is out of range or of another shape.
     """
     family, shape = columns.family, (len(classes), len(columns.index))
-    if isinstance(given, list | tuple) or not is_labelled(given):
-        names = columns.names, columns.index, columns.n_features
-        return _read_prior(given, family, argument, shape, lambda field, value: match_all_columns(field, value, *names))
-    labelled = read_labelled(argument, given) or {}
+    if (labelled := read_labelled(argument, given)) is None:
+        match_columns_of_field = partial(match_all_columns, columns=columns)
+        return _read_prior(given, family, argument, shape, match_columns_of_field)
     others = labelled.pop(None, next(iter(family.empirical)))
-    entries = select_columns(argument, labelled, columns.names, columns.index, columns.n_features)
-    by_column = [field for field in family.least if family.axes.get(field, "CF").endswith("F")]
-    fields = {field: np.ones(_shape_of(family.axes.get(field, "CF"), shape)) for field in by_column}
+    entries = select_columns(argument, labelled, columns)
+    by_column = [field for field in family.least if _axes_of(family, field).endswith("F")]
+    fields = {field: np.ones(_shape_of(family, field, shape)) for field in by_column}
     derived, source = dict[int, Any](), np.full(shape[1], -1)
 
     def match(field: str, value: object) -> np.ndarray:
@@ -240,7 +243,7 @@ def read_dispersion(given: object, columns: Any) -> np.ndarray:
     ValueError
         If they are not positive numbers, or not one or F of them.
     """
-    values = match_all_columns("dispersion", given, columns.names, columns.index, columns.n_features)
+    values = match_all_columns("dispersion", given, columns)
     if isinstance(values, str) or not (read := _to_shape(values, "dispersion", (len(columns.index),))).all():
         raise bad_argument("dispersion", given, "'evidence', or positive numbers: one, or one per column")
     return read
@@ -251,17 +254,11 @@ def _read_prior(
 ) -> Any:
     """Return a family with parameters of this shape, or an empirical prior; `match` orders the entries of fields."""
     if isinstance(given, family):
-        fields = {}
-        for name, bound in family.least.items():
-            if (value := getattr(given, name)) is not None:
-                field, axes = f"{argument}.{name}", family.axes.get(name, "CF")
-                value = match(field, value) if axes.endswith("F") else value
-                fields[name] = _to_shape(value, field, _shape_of(axes, shape, value), bound)
-        return type(given)(**fields)
+        return type(given)(**_read_fields(given, argument, shape, match))
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
     if isinstance(getattr(given, "given", None), family):  # such as `tune_alpha` makes of priors by column
-        _check_family(given.given, argument, shape)
+        _read_fields(given.given, argument, shape)
         return given
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
@@ -279,8 +276,6 @@ def named_columns(argument: str, prior: Any, names: Sequence[str]) -> set[int]:
 
     Raises ValueError if there is no such column.
     """
-    if isinstance(prior, list | tuple) or not is_labelled(prior):
-        return set()
     labels = [label for label in read_labelled(argument, prior) or () if label is not None]
     return set(match_columns(argument, dict.fromkeys(labels), names))
 
@@ -319,11 +314,6 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     return replace(given, concentration=alpha)
 
 
-def _select_columns(alpha: object, base: Any) -> dict[int, Any]:
-    """Return the entries of a labelled `alpha` by position among these columns."""
-    return select_columns("alpha", alpha, base.names, base.index, base.n_features)
-
-
 def _concentrations(alpha: object, columns: Any, classes: Levels) -> np.ndarray:
     """Return the concentrations (C, L) of the levels of all features, given each value of their parents.
 
@@ -336,72 +326,65 @@ def _concentrations(alpha: object, columns: Any, classes: Levels) -> np.ndarray:
     ValueError
         If an entry is none of these, or names levels that the column does not have, or not exactly the classes.
     """
-    base, sizes = columns.base, columns.sizes()
-    full, entries = np.ones((len(classes), int(sizes.sum()))), _select_columns(alpha, base)
-    levels, first_level, n_levels = base.axis()[1], base.start().tolist(), base.sizes().tolist()
+    base = columns.base
+    full, entries = np.ones((len(classes), int(columns.sizes().sum()))), select_columns("alpha", alpha, base)
+    feature, levels = base.axis()
     position = {base.index[i]: i for i in entries}
-    for j, first, size in zip(columns.index, columns.start().tolist(), sizes.tolist(), strict=True):
-        if (i := position.get(j)) is None:
-            continue
-        known = None if levels is None else levels[first_level[i] : first_level[i] + n_levels[i]]
-        name, otherwise = f"alpha[{base.names[i]!r}]", ""
-        if isinstance(alpha, list | tuple):
-            shapes = f"(F,) = {(columns.n_features,)} or (C, L) = {full.shape}"
-            name, otherwise = f"alpha[{j}]", f" Or pass an array of shape {shapes} in place of the list."
-        column = _Column(base.names[i], base.kind, known, n_levels[i], size, otherwise)
-        full[:, first : first + size] = _read_entry(name, entries[i], column, classes)
+    for j, of_column in zip(columns.index, np.split(full, columns.start()[1:], axis=1), strict=True):
+        if (i := position.get(j)) is not None:
+            known = None if levels is None else [levels[k] for k in np.flatnonzero(feature == i)]
+            name = f"alpha[{j}]" if isinstance(alpha, list | tuple) else f"alpha[{base.names[i]!r}]"
+            column = _Column(base.names[i], base.kind, known, of_column.shape[1])
+            of_column[:] = _read_entry(name, entries[i], column, classes)
     return full
 
 
 class _Column(NamedTuple):
     """Column whose concentrations are read.
 
-    `levels` are None if it has none, `size` is K, the number of levels given the values of the parents, and `otherwise`
-    a last sentence of messages about a shape.
+    `levels` are None if it has none, and `size` is K, the number of levels given the values of the parents.
     """
 
     name: str
     kind: str
     levels: Sequence[Hashable] | None
-    n_levels: int
     size: int
-    otherwise: str
 
 
-def _read_entry(name: str, entry: Any, column: _Column, classes: Levels) -> np.ndarray:
+def _read_entry(name: str, entry: object, column: _Column, classes: Levels) -> np.ndarray:
     """Return concentrations (C, K) from the entry of one column, which is called `name` in messages."""
 
     def read(name: str, entry: object, *n_rows: int) -> np.ndarray:
         """Return (…, K) concentrations from an entry without labels of classes, an array of which may have `n_rows`."""
-        labels = None
+        labels, n_levels = None, 1 if column.levels is None else len(column.levels)
         if is_labelled(entry):
             if column.levels is None:
                 problem = f"must be one number, as {column.kind} columns have no levels"
                 raise ValueError(f"{name}={shown(entry)} {problem}.")
             entry, labels = match_levels(name, entry, column.levels, column.name), column.levels
         values = to_numbers(name, entry)
-        lengths = column.n_levels, column.size
-        if values.shape not in ((), *((*rows, n) for rows in {(), n_rows} for n in lengths)):
+        if values.shape not in ((), *((*rows, n) for rows in {(), n_rows} for n in (n_levels, column.size))):
             raise ValueError(
                 f"{name} has shape {values.shape}; expected one number, an array with one entry for each of the "
-                f"{column.n_levels} levels, an array of shape (classes, levels) = {(len(classes), column.n_levels)}, "
-                f"or a dict: {{level: number}}, {{class: number}} or {{class: {{level: number}}}}.{column.otherwise}"
+                f"{n_levels} levels, an array of shape (classes, levels) = {(len(classes), n_levels)}, or a dict: "
+                "{level: number}, {class: number} or {class: {level: number}}. For all columns at once, pass one "
+                "array in place of a list."
             )
         _require_at_least(values, 0.0, name, labels)
         values = np.atleast_1d(values)
         # The levels of a feature vary fastest, so that their concentrations repeat for all values of the parents.
         return values[..., np.arange(column.size) % max(1, values.shape[-1])]
 
-    entry, levels, n_classes = by_rows(name, entry), column.levels or (), len(classes)
-    if not is_labelled(entry):
+    entry, n_classes = by_rows(name, entry), len(classes)
+    if (labelled := read_labelled(name, entry)) is None:
         return read(name, entry, n_classes)
-    if names_classes(name, entry, classes, levels):
+    if names_classes(name, entry, classes, column.levels or ()):
         return np.stack(match_classes(name, entry, classes, read))
-    if set(classes.index(entry.keys()).tolist()) == set(range(n_classes)):
+    if set(classes.index(labelled).tolist()) == set(range(n_classes)):
         raise ValueError(
-            f"{name} can be read in two ways: its labels {shown(list(entry.keys()))} are the classes, and some are "
-            f"levels of column {column.name!r}. Write {{class: {{level: number}}}}, or a DataFrame with a row for each "
-            "class and a column for each level."
+            f"{name} can be read in two ways: its labels {shown(list(labelled))} are the classes, and some are levels "
+            f"of column {column.name!r}. Write {{class: {{level: number}}}}, or a DataFrame with a row for each class "
+            "and a column for each level."
         )
     return read(name, entry)
 
@@ -420,20 +403,35 @@ def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0
         raise ValueError(f"{name} has shape {values.shape}; expected {expected}.") from None
 
 
-def _shape_of(axes: str, shape: tuple[int, ...], value: Any = None) -> tuple[int, ...]:
-    """Return the shape of a field of a family with these `axes`, for a shape (C, F) of the fields "CF".
+def _axes_of(family: Any, field: str) -> str:
+    """Return the axes of a field of a family: C for classes, F for columns, R for an axis of the field's own."""
+    axes: str = family.axes.get(field, "CF")
+    return axes
+
+
+def _shape_of(family: Any, field: str, shape: tuple[int, ...], value: ArrayLike = 0.0) -> tuple[int, ...]:
+    """Return the shape of a field of a family, for a shape (C, F) of the fields "CF".
 
     The last axis of `value` gives the length of an axis of the field's own.
     """
     sizes = {"C": shape[0], "F": shape[-1], "R": np.shape(value)[-1] if np.ndim(value) else 1}
-    return tuple(sizes[axis] for axis in axes)
+    return tuple(sizes[axis] for axis in _axes_of(family, field))
 
 
-def _check_family(family: Any, name: str, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless the fields of a family have their shapes, for `shape` (C, F), and allowed values."""
-    for field, bound in family.least.items():
-        if (value := getattr(family, field)) is not None:
-            _to_shape(value, f"{name}.{field}", _shape_of(family.axes.get(field, "CF"), shape, value), bound)
+def _read_fields(
+    given: Any, name: str, shape: tuple[int, ...], match: Callable[[str, object], object] | None = None
+) -> dict[str, np.ndarray]:
+    """Return the fields of a family that is called `name` in messages, for `shape` (C, F), by name of the field.
+
+    `match` orders the entries of fields. Raises ValueError for a field of another shape, or a value out of range.
+    """
+    fields = {}
+    for field, bound in given.least.items():
+        if (value := getattr(given, field)) is not None:
+            if match and _axes_of(given, field).endswith("F"):
+                value = match(f"{name}.{field}", value)
+            fields[field] = _to_shape(value, f"{name}.{field}", _shape_of(given, field, shape, value), bound)
+    return fields
 
 
 def _check_numbers(prior: Any, name: str) -> None:
@@ -502,7 +500,7 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
                 f"prior.blocks[{i}] has shape {shape}; the data need {block.count.shape}, with {_group_sizes(groups)} "
                 "levels (in networks for all values of parents). Declare `categories` to fix the levels."
             )
-        _check_family(family, f"prior.blocks[{i}]", block.count.shape)
+        _read_fields(family, f"prior.blocks[{i}]", block.count.shape)
         if columns.network is not None and hasattr(family, "count"):  # an average of structures
             _require_structures(family, columns.prior(1.0, "alpha", encoding.classes), f"prior.blocks[{i}]")
     return prior

@@ -329,10 +329,19 @@ class NodeColumns(OneLevelColumns):
         return np.where(joint < 0, -1, joint % np.maximum(1, n_levels))
 
 
+def find_level_columns(blocks: Iterable[Columns]) -> list[LevelColumns]:
+    """Return the columns of the blocks of levels; for a structure the same columns without parents."""
+    return [base for base in (columns.base for columns in blocks) if hasattr(base, "levels")]
+
+
+def levels_by_position(blocks: Iterable[Columns]) -> dict[int, Levels]:
+    """Return {position in the table: levels} of the columns of levels."""
+    return {j: known for base in find_level_columns(blocks) for j, known in zip(base.index, base.levels, strict=True)}
+
+
 def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple[Columns, ...]:
     """Return blocks of columns with the levels of the `known` blocks, which do not grow; numbers stay as they are."""
-    bases = [columns.base for columns in known if hasattr(columns.base, "levels")]
-    levels = {j: column_levels for base in bases for j, column_levels in zip(base.index, base.levels, strict=True)}
+    levels = levels_by_position(known)
     return tuple(columns.with_declared(levels) for columns in blocks)
 
 

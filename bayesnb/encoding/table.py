@@ -7,8 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, compress
 from numbers import Integral, Number
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +33,9 @@ from bayesnb.encoding.levels import (
     to_array,
     to_python,
 )
+
+if TYPE_CHECKING:
+    from bayesnb.encoding.columns import Columns
 
 # == Check of a user's X, and access to its columns ================================================
 
@@ -436,24 +440,19 @@ def from_sequence(X: Any, name: str = "X") -> np.ndarray:
             raise
         found = f"row {ragged} has {lengths[ragged]} entries, and row 0 has {lengths[0]}"
         raise ValueError(f"Input {name} is ragged: {found}. Pass None for a missing one.") from None
-    is_mixed = array.dtype.kind in "US" or _has_rounded(array, X) or _has_booleans(array, X)
+    is_mixed = array.dtype.kind in "US" or (array.dtype.kind in "iuf" and _has_converted(array, X))
     return np.asarray(X, dtype=object) if is_mixed else array
 
 
-def _has_booleans(array: np.ndarray, X: object) -> bool:
-    """Return whether a table X of numbers has Booleans, which are 0 and 1 in `array`."""
-    if array.dtype.kind not in "iuf" or array.ndim != 2:
-        return False
-    if not ((array == 0) | (array == 1)).any():
-        return False
-    return any(isinstance(v, bool | np.bool_) for v in np.asarray(X, dtype=object).flat)
-
-
-def _has_rounded(array: np.ndarray, X: object) -> bool:
-    """Return whether X has integers that `array` may have rounded: NumPy turns 2**63 beside -1 into float64."""
-    if array.dtype.kind != "f" or not (abs(array) >= 2**53).any():
-        return False
-    return any(isinstance(v, Integral) and abs(int(v)) >= 2**53 for v in np.asarray(X, dtype=object).flat)
+def _has_converted(array: np.ndarray, X: object) -> bool:
+    """Return whether NumPy may have rounded integers of X, or turned Booleans of a table X into 0 and 1, in `array`."""
+    may_round = array.dtype.kind == "f" and bool((abs(array) >= 2**53).any())
+    may_be_bool = array.ndim == 2 and bool(((array == 0) | (array == 1)).any())
+    return (may_round or may_be_bool) and any(
+        (may_be_bool and isinstance(v, bool | np.bool_))
+        or (may_round and isinstance(v, Integral) and abs(int(v)) >= 2**53)
+        for v in np.asarray(X, dtype=object).flat
+    )
 
 
 def _series_to_array(series: Any) -> np.ndarray:
@@ -530,8 +529,6 @@ def is_number(value: Any) -> bool:
 UNLABELED = -1
 _AS_TEXT = {str(UNLABELED): f"the integer {UNLABELED}", "nan": "NaN"}
 """How NumPy writes the marks of a row without a label in an array of strings, and their names in messages."""
-_FIRST_ROWS = 2**12
-"""Number of rows that are searched for all labels first, as the others are seldom needed."""
 
 
 def check_labels(y: object, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
@@ -586,8 +583,7 @@ def check_partial_labels(y: object, n_rows: int, owner: str) -> tuple[Levels, np
                 f"with dtype=object, as NumPy writes {mark} as {text!r} among strings. If this is a class, rename it."
             )
     classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
-    position = np.append(classes.index(labels.values).clip(min=MISSING), MISSING)
-    return classes, position.astype(np.int32)[index]
+    return classes, _map_codes(index, classes.index(labels.values).clip(min=MISSING))
 
 
 def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Levels, np.ndarray]:
@@ -608,10 +604,8 @@ def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Lev
     codes, values = factorize(y, f"Input {name}")
     if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
         check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
-    classes = Levels.from_values(values)
-    counts = _count_codes(codes[:_FIRST_ROWS], len(values))
-    counts = counts if counts.all() else _count_codes(codes, len(values))
-    classes = Levels.from_values(v for v, n in zip(values, counts, strict=True) if n)
+    counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]  # `MISSING` is not counted.
+    classes = Levels.from_values(compress(values, counts))
     return classes, _map_codes(codes, classes.index(values))
 
 
@@ -719,18 +713,8 @@ def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.nd
     return _map_codes(label, position)
 
 
-def _count_codes(codes: np.ndarray, n: int) -> np.ndarray:
-    """Return the number (n,) of each of the codes 0 … n - 1; `MISSING` is not counted."""
-    return np.bincount(codes + 1, minlength=n + 1)[1:]
-
-
 def _map_codes(codes: np.ndarray, position: np.ndarray) -> np.ndarray:
-    """Return `position[codes]` as int32, `MISSING` where the code is `MISSING`.
-
-    There is no look-up in the usual case that positions are the codes.
-    """
-    if np.array_equal(position, np.arange(len(position))):
-        return np.asarray(codes.astype(np.int32, copy=False))
+    """Return `position[codes]` as int32, `MISSING` where the code is `MISSING`."""
     return np.asarray(np.append(position, MISSING).astype(np.int32)[codes])
 
 
@@ -757,10 +741,8 @@ def read_labelled(argument: str, given: Any) -> dict[Hashable, Any] | None:
 
 
 def is_labelled(given: object) -> bool:
-    """Return whether a value is matched by label: a mapping, a Series or DataFrame, or a list that has one of these."""
-    if isinstance(given, list | tuple):
-        return any(_names_entries(entry) for entry in given if not isinstance(entry, int | float))
-    return _names_entries(given)
+    """Return whether a value is matched by label: a mapping, or a Series or DataFrame of pandas."""
+    return isinstance(given, Mapping) or hasattr(given, "iloc")
 
 
 def match_classes(argument: str, given: object, classes: Levels, read: Callable[[str, Any], Any] | None = None) -> Any:
@@ -801,17 +783,23 @@ def match_columns(argument: str, given: object, names: Sequence[str]) -> dict[in
         Name of the argument, for messages.
     given : object
         Value of the argument: a mapping or a Series from names or positions of columns, or a list with an entry for
-        each column, one of which is labelled by level.
+        each column, one of which is labelled by level. Other values have no entries.
     names : sequence of str
         Names of all columns of X.
 
     Raises
     ------
     ValueError
-        If there is no such column, a column is named twice, or the labels of a Series are those of its default index.
+        If there is no such column, a column is named twice, or the labels of a Series are those of its default index;
+        if a list has another length.
     """
     if isinstance(given, list | tuple):
-        return dict(enumerate(_require_length(argument, given, len(names))))
+        if not any(map(is_labelled, given)):
+            return {}
+        if len(given) != len(names):
+            found = f"{argument} is a list of {len(given)} entries, and X has {len(names)} columns"
+            raise ValueError(f"{found}. Or pass a dict.")
+        return dict(enumerate(given))
     labelled = read_labelled(argument, given) or {}
     position = {name: j for j, name in enumerate(names)}
     if _has_default_index(given) and any(position.get(str(j)) != j for j in range(len(labelled))):
@@ -825,33 +813,22 @@ def match_columns(argument: str, given: object, names: Sequence[str]) -> dict[in
     return entries
 
 
-def select_columns(
-    argument: str, given: object, names: Sequence[str], index: Sequence[int], n_columns: int
-) -> dict[int, Any]:
-    """Return the entries of a labelled vector for some columns of X, by position among these.
+def select_columns(argument: str, given: object, columns: Columns) -> dict[int, Any]:
+    """Return the entries of a labelled vector for a block of columns of X, by position in the block.
 
-    Parameters
-    ----------
-    argument, given
-        Name and value of the argument, as in `match_columns`, by which labels of other columns were checked.
-    names, index : sequence of str, sequence of int
-        Names of these columns, and their positions in X.
-    n_columns : int
-        Number of all columns of X.
+    `argument` and `given` are as in `match_columns`, by which labels of other columns and lengths were checked.
     """
     if isinstance(given, list | tuple):
-        return {i: _require_length(argument, given, n_columns)[j] for i, j in enumerate(index)}
+        return {i: given[j] for i, j in enumerate(columns.index)}
     labelled = read_labelled(argument, given) or {}
-    by_name, by_position = ({key: i for i, key in enumerate(keys)} for keys in (names, index))
-    from_start = {label: count_from_start(label, n_columns) for label in labelled}
+    by_name, by_position = ({key: i for i, key in enumerate(keys)} for keys in (columns.names, columns.index))
+    from_start = {label: count_from_start(label, columns.n_features) for label in labelled}
     places = {label: _find_place(argument, key, by_name, by_position.get) for label, key in from_start.items()}
     return {place: labelled[label] for label, place in places.items() if place is not None}
 
 
-def match_all_columns(argument: str, given: object, names: Sequence[str], index: Sequence[int], n_columns: int) -> Any:
-    """Return the entries of a labelled vector in the order of some columns of X; other values are returned unchanged.
-
-    The arguments are those of `select_columns`.
+def match_all_columns(argument: str, given: object, columns: Columns) -> object:
+    """Return the entries of a labelled vector in the order of a block of columns; other values are returned unchanged.
 
     Raises
     ------
@@ -860,9 +837,10 @@ def match_all_columns(argument: str, given: object, names: Sequence[str], index:
     """
     if (labelled := read_labelled(argument, given)) is None:
         return given
-    if _has_default_index(given) and list(map(str, index)) != list(names):
+    names = columns.names
+    if _has_default_index(given) and list(map(str, columns.index)) != list(names):
         raise _two_readings(argument, given, f"the columns are {_list(names)}", "columns")
-    entries = select_columns(argument, given, names, index, n_columns)
+    entries = select_columns(argument, given, columns)
     if not len(entries) == len(labelled) == len(names):
         named = f"{argument} must name exactly the columns {_list(names)}. It names {_list(labelled)}"
         raise ValueError(f"{named}. For some columns, pass a dict {{column: prior}} in place of the prior.")
@@ -942,7 +920,7 @@ def match_levels(argument: str, given: object, levels: Sequence[Hashable], colum
     return entries
 
 
-def by_rows(argument: str, given: object) -> Any:
+def by_rows(argument: str, given: object) -> object:
     """Return a pandas DataFrame as a dict from the label of a row to a Series by column; other values unchanged.
 
     Raises
@@ -973,27 +951,13 @@ def named_levels(argument: str, given: Any, classes: Levels, levels: Iterable[Ha
     Missing values are no levels. The labels 0, 1, … of a default index need not be meant as levels, and declare none.
     """
     given = by_rows(argument, given)
-    if isinstance(given, list | tuple) or not is_labelled(given) or _has_default_index(given):
+    labelled = read_labelled(argument, given)
+    if labelled is None or _has_default_index(given):
         return []
     if names_classes(argument, given, classes, levels):
-        entries: Iterable[object] = (read_labelled(argument, given) or {}).values()
-        return list(dict.fromkeys(level for entry in entries for level in named_levels(argument, entry, Levels(()))))
-    labels: Iterable[Hashable] = given if isinstance(given, Mapping) else given.index.tolist()
-    return [v for v in labels if not (v is None or type(v).__name__ in ("NAType", "NaTType") or v != v)]
-
-
-def _require_length(argument: str, given: Sequence[object], n_columns: int) -> Sequence[Any]:
-    """Return a list over columns; raise ValueError unless it has `n_columns` entries."""
-    if len(given) != n_columns:
-        raise ValueError(
-            f"{argument} is a list of {len(given)} entries, and X has {n_columns} columns. Or pass a dict."
-        )
-    return given
-
-
-def _names_entries(given: object) -> bool:
-    """Return whether a value is a mapping, or a Series or DataFrame of pandas."""
-    return isinstance(given, Mapping) or hasattr(given, "iloc")
+        nested = (named_levels(argument, entry, Levels(())) for entry in labelled.values())
+        return list(dict.fromkeys(chain.from_iterable(nested)))
+    return [label for label in labelled if not is_missing(label)]
 
 
 def _index_labels(argument: str, given: Any) -> list[Hashable]:

@@ -489,7 +489,7 @@ def _pool(prior: Any, empirical: Mapping[str, object]) -> Any:
 
     For normal columns that is the variance over all rows in place of that in classes.
     """
-    if isinstance(prior, list | tuple) or not is_labelled(prior):
+    if not is_labelled(prior):
         if isinstance(prior, str) and "within" in empirical:
             return "pooled"
         named = empirical.get(prior, prior) if isinstance(prior, str) else prior

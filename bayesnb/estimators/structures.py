@@ -1388,7 +1388,7 @@ class AODE(StructuredNB):
         """
         require_integer("min_count", self.min_count, least=0)
         n_features = counted.encoding.blocks[0].n_features
-        by_position = not isinstance(self.alpha, Number) and not is_labelled(self.alpha)
+        by_position = not (isinstance(self.alpha, Number) or any(map(is_labelled, (self.alpha, *as_list(self.alpha)))))
         if by_position and np.asarray(self.alpha).shape not in ((), (n_features,)):
             raise ValueError(
                 f"alpha={shown(self.alpha)} must be a number, or a list of {n_features} numbers, one for each feature: "

@@ -15,7 +15,7 @@ from bayesnb import kernels
 from bayesnb._util.arguments import GREATEST, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import rows_progress
-from bayesnb.encoding import Columns, Encoding, Levels, Rows, number_columns, row_pieces
+from bayesnb.encoding import Columns, Encoding, Levels, Rows, levels_by_position, number_columns, row_pieces
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import add_at
 from bayesnb.fitted.number_cells import NumberCells
@@ -219,9 +219,8 @@ def keep_uncounted(counted: Counted) -> Counted:
     occurs in no other rows, and a batch with this level, once counted and removed again, must leave the level.
     """
     weights, (encoding, statistics, cells) = _level_weights(counted), counted
-    bases = [columns.base for columns in encoding.blocks if hasattr(columns.base, "levels")]
-    levels = {j: known for base in bases for j, known in zip(base.index, base.levels, strict=True) if j in weights}
-    named = {j: list(compress(known.values, weights[j] == 0)) for j, known in levels.items()}
+    levels = levels_by_position(encoding.blocks)
+    named = {j: list(compress(levels[j].values, weight == 0)) for j, weight in weights.items() if j in levels}
     blocks_ = tuple(columns.keep_levels(named) for columns in encoding.blocks)
     return Counted(replace(encoding, blocks=blocks_), statistics, cells)
 
