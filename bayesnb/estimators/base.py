@@ -548,14 +548,16 @@ class NaiveBayesClassifier(FittedClassifier):
             raise ValueError("The prior must be finite.")
         require_same_prior(prior, self.fitted_.prior)
         units = set(UNITS.values())
-        require_attribute(self, "unlabeled_weight_", 0.0, is_weight, "a finite float of at least 0")
-        require_attribute(self, "rows_counted_", 0, lambda n: type(n) is int and n >= 0, "an integer of at least 0")
-        require_attribute(
-            self, "time_units_", {}, lambda u: type(u) is dict and units.issuperset(u.values()), f"a dict of {units}"
-        )
-        require_attribute(self, "reading_", {}, lambda r: type(r) is dict, "a dict that the command `fit` wrote")
-        for name in ("tuned_", "first_rows_"):
-            require_attribute(self, name, (), is_tuple_of_str, "a tuple of strings")
+        checks: dict[str, tuple[object, Callable[[Any], bool], str]] = {
+            "unlabeled_weight_": (0.0, lambda w: type(w) is float and 0 <= w < np.inf, "a finite float of at least 0"),
+            "rows_counted_": (0, lambda n: type(n) is int and n >= 0, "an integer of at least 0"),
+            "time_units_": ({}, lambda u: type(u) is dict and units.issuperset(u.values()), f"a dict of {units}"),
+            "reading_": ({}, lambda r: type(r) is dict, "a dict that the command `fit` wrote"),
+            "tuned_": ((), is_tuple_of_str, "a tuple of strings"),
+            "first_rows_": ((), is_tuple_of_str, "a tuple of strings"),
+        }
+        for name, (default, holds, wanted) in checks.items():
+            require_attribute(self, name, default, holds, wanted)
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
         """Return whether the fitted blocks have the kinds and table columns of `columns`, by hyperparameters."""
@@ -697,11 +699,6 @@ def require_attribute(nb: object, name: str, default: object, holds: Callable[[A
     value = getattr(nb, name, default)
     if not holds(value):
         raise ValueError(f"{name} is {shown(value)}; it must be {wanted}. Do not set it; fit again.")
-
-
-def is_weight(value: object) -> bool:
-    """Return whether a value is a finite float of at least 0."""
-    return type(value) is float and 0 <= value < np.inf
 
 
 def is_tuple_of_str(value: object) -> bool:

@@ -49,7 +49,19 @@ HANDLE_UNKNOWN = ("ignore", "error", "level")
 
 
 @dataclass(eq=False, repr=False)
-class CategoricalNB(NaiveBayesClassifier):
+class DirichletNB(NaiveBayesClassifier):
+    """Naive Bayes for levels or words of one kind, whose probabilities have Dirichlet priors."""
+
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    prior: object = None
+
+
+@dataclass(eq=False, repr=False)
+class CategoricalNB(DirichletNB):
     r"""Naive Bayes for categorical features, with a Dirichlet prior of the level probabilities.
 
     Each feature has a finite set of levels. Given the class, the features are independent:
@@ -137,14 +149,9 @@ class CategoricalNB(NaiveBayesClassifier):
     """
 
     _: KW_ONLY
-    alpha: object = ALPHA
-    class_alpha: object = CLASS_ALPHA
-    class_prior: object = None
-    estimate: Estimate = "predictive"
     categories: object = "auto"
     handle_unknown: str = "ignore"
     missing_values: object = None
-    prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return one block of all columns of a table as categorical, with declared levels only."""
@@ -176,7 +183,7 @@ class CategoricalNB(NaiveBayesClassifier):
 
 
 @dataclass(eq=False, repr=False)
-class BernoulliNB(NaiveBayesClassifier):
+class BernoulliNB(DirichletNB):
     r"""Naive Bayes for features that are absent or present, with a Beta prior of each probability.
 
     Each feature is x_j = 1 (present) or 0 (absent). Given the class, the features are independent:
@@ -251,12 +258,7 @@ class BernoulliNB(NaiveBayesClassifier):
     """
 
     _: KW_ONLY
-    alpha: object = ALPHA
-    class_alpha: object = CLASS_ALPHA
-    class_prior: object = None
-    estimate: Estimate = "predictive"
     binarize: float | None = 0.0
-    prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return one block of all columns of a table as Bernoulli columns."""
@@ -275,8 +277,7 @@ class BernoulliNB(NaiveBayesClassifier):
     _tags = ("sparse", "allow_nan", "poor_score")
 
 
-@dataclass(eq=False, repr=False)
-class MultinomialNB(NaiveBayesClassifier):
+class MultinomialNB(DirichletNB):
     r"""Naive Bayes for vectors of counts, such as bags of words, with a Dirichlet prior.
 
     A row holds the counts x_j of F words, with total t. Given the class, the words are independent draws:
@@ -351,13 +352,6 @@ class MultinomialNB(NaiveBayesClassifier):
     array([[0.66, 0.34]])
     """
 
-    _: KW_ONLY
-    alpha: object = ALPHA
-    class_alpha: object = CLASS_ALPHA
-    class_prior: object = None
-    estimate: Estimate = "predictive"
-    prior: object = None
-
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return one block of all columns of a table as counts over one simplex."""
         return (CountColumns(*table.columns_at(range(len(table.names)))),)
@@ -418,15 +412,12 @@ def declared_columns(table: Table, categories: object, alpha: object) -> set[int
     A list of categories is for the categorical columns, whatever these are, and declares none of them so. Texts, which
     may be classes, do not declare levels of a column of numbers.
     """
-    by_column = {} if isinstance(categories, list | tuple) or not is_labelled(categories) else categories
-    named = match_columns("alpha", alpha, table.names) if is_labelled(alpha) else {}
-    levels = {j: named_levels("alpha", entry, Levels(())) for j, entry in named.items()}
-    declared = {
-        j
-        for j, labels in levels.items()
-        if labels and not (table.is_numeric(j, whole=True) and all(isinstance(label, str) for label in labels))
-    }
-    return declared | match_columns("categories", by_column, table.names).keys()
+    declared = set(match_columns("categories", categories, table.names)) if is_labelled(categories) else set[int]()
+    for j, entry in match_columns("alpha", alpha, table.names).items():
+        labels = named_levels("alpha", entry, Levels(()))
+        if labels and not (table.is_numeric(j, whole=True) and all(isinstance(label, str) for label in labels)):
+            declared.add(j)
+    return declared
 
 
 def _read_categories(table: Table, index: Sequence[int], categories: object) -> list[object]:
@@ -439,7 +430,7 @@ def _read_categories(table: Table, index: Sequence[int], categories: object) -> 
     """
     if isinstance(categories, str) and categories == "auto":
         return [None] * len(index)
-    if not isinstance(categories, list | tuple) and is_labelled(categories):
+    if is_labelled(categories):
         by_column = match_columns("categories", categories, table.names)
         return [by_column.get(j) for j in index]
     levels: Any = categories
@@ -575,8 +566,17 @@ class GaussianNB(NumbersNB):
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 
+class RatesNB(NumbersNB):
+    """Naive Bayes for counts or durations, whose distribution in a class has a rate."""
+
+    @property
+    def rate_(self) -> np.ndarray:
+        """Posterior mean of each rate λ, (C, F): counts per row, or per unit of exposure; one over a duration."""
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
+
+
 @dataclass(eq=False, repr=False)
-class PoissonNB(NumbersNB):
+class PoissonNB(RatesNB):
     r"""Naive Bayes for counts that are Poisson distributed given the class, with a gamma prior of the rates.
 
     Given the class, the features are independent counts:
@@ -697,14 +697,9 @@ class PoissonNB(NumbersNB):
         """Sum of the counts of each feature in each class, (C, F)."""
         return np.asarray(self.statistics_.blocks[0].total)
 
-    @property
-    def rate_(self) -> np.ndarray:
-        """Posterior mean of each rate λ, (C, F), in counts per row, or per unit of exposure."""
-        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
-
 
 @dataclass(eq=False, repr=False)
-class NegativeBinomialNB(NumbersNB):
+class NegativeBinomialNB(RatesNB):
     r"""Naive Bayes for overdispersed counts: negative binomial given the class, averaged over the dispersions.
 
     Given the class, the features are independent counts with the variance λ + λ²/r:
@@ -838,17 +833,12 @@ class NegativeBinomialNB(NumbersNB):
         return np.asarray(self.statistics_.blocks[0].total)
 
     @property
-    def rate_(self) -> np.ndarray:
-        """Posterior mean of each rate λ, (C, F), in counts per row."""
-        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
-
-    @property
     def dispersion_(self) -> np.ndarray:
         """Posterior mean of each dispersion r, (C, F)."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).dispersion)
 
 
-class ExponentialNB(NumbersNB):
+class ExponentialNB(RatesNB):
     r"""Naive Bayes for durations that are exponentially distributed given the class, with a gamma prior of the rates.
 
     Given the class, the features are independent durations x_j ≥ 0:
@@ -924,11 +914,6 @@ class ExponentialNB(NumbersNB):
     """
 
     family = GammaExponential
-
-    @property
-    def rate_(self) -> np.ndarray:
-        """Posterior mean of each rate λ, (C, F), in units of one over the unit of X."""
-        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
 OF_KIND: dict[str, type[NumbersNB]] = {

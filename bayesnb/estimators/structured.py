@@ -36,7 +36,7 @@ from bayesnb.estimators.plain import cell_columns, declared_columns, level_colum
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.fitted import scoring
 from bayesnb.fitted.counting import Counted
-from bayesnb.fitted.state import Fitted, fill_empty_tables
+from bayesnb.fitted.state import fill_empty_tables
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.networks import Factor, conditional, count_level_pairs
 from bayesnb.uncertainty import CLASS
@@ -45,61 +45,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# == Conditional probabilities of variables of a network ===========================================
-
-
-def query(fitted: Fitted, variables: object, given: Mapping[Hashable, object] | None) -> pd.Series:
-    """Compute a Series of P(variables | given) in a network; see `StructuredNB.query` for arguments and errors."""
-    import pandas as pd
-
-    fitted.require_single_model("query")
-    encoding = fitted.encoding
-    columns = encoding.blocks[0].network
-    if CLASS in encoding.blank(fitted.name).names:
-        raise ValueError(f"query: a column is called {CLASS!r}, which is the name of the class. Rename the column.")
-    levels: dict[str, list[Hashable]] = {CLASS: list(encoding.classes.values)}
-    names: dict[object, str] = {CLASS: CLASS}
-    for child in sorted(child for child, *_ in (columns.nodes if columns else ())):
-        name = columns.base.names[child]
-        levels[name] = columns.base.level_names(child)
-        names |= {name: name, columns.base.index[child]: name}
-
-    def find(variable: object) -> str:
-        """Return the name of the class or of a categorical column, given by name or index; else ValueError."""
-        if not isinstance(variable, Hashable) or variable not in names:
-            known = list(levels)[:12]
-            raise ValueError(f"query: {shown(variable)} is not a categorical variable. The variables are {known}.")
-        return names[variable]
-
-    asked = [find(variable) for variable in as_list(variables)]
-    if not asked or len(set(asked)) < len(asked):
-        raise ValueError(f"variables={shown(variables)} must name one or more variables, each once.")
-    given = {} if given is None else given
-    require_mapping("given", given, "{'wind': 'strong'}")
-    evidence: dict[Hashable, int] = {}
-    for variable, value in ((find(name), value) for name, value in given.items()):
-        evidence[variable] = int(Levels(tuple(levels[variable])).index([value])[0])
-        if variable in asked or evidence[variable] < 0:
-            known = f"has the levels {levels[variable][:12]}"
-            wrong = "is also in variables. Leave it out of one of the two" if variable in asked else known
-            raise ValueError(f"given: {shown(variable)} is {shown(value)}, but {shown(variable)} {wrong}.")
-    factors: list[Factor] = [((CLASS,), np.exp(fitted.class_log_prior))]
-    if columns is not None:
-        # A value of the parents that a class never had has probability 0 in the class, whatever its table.
-        filled = fill_empty_tables(columns, fitted.posterior.blocks[0], "mean")
-        theta = np.exp(scoring.plug_in(filled).log_theta)
-        for (child, *parents), table in zip(columns.nodes, columns.tables(theta), strict=True):
-            # Context tables have a missing parent as their last value; a query sums it out.
-            table = table[(slice(None), *(slice(n) for n in columns.base.sizes()[parents]))]
-            factors.append(((CLASS, *(columns.base.names[p] for p in (*parents, child))), table))
-    probability = conditional(factors, asked, evidence)  # raises if the table is too large for an index, too
-    index: Any = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
-    return pd.Series(probability.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
-
-
 # == Base class of classifiers with arcs between the features ======================================
 
-_NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
+NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
 _DENSITIES = {"gaussian", "binned"}
 _MOST_LEVELS = 1_000
 """Largest number of levels of a column with arcs that are learned."""
@@ -138,8 +86,8 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ascending inner ends of the cells of each column of numbers in the structure, by name."""
-        base: Any = _NO_COLUMNS.base if self._network is None else self._network.base
-        return {base.names[j]: base.cuts[j] for j in number_positions(base)}
+        base = self._network.base
+        return {name: cuts for name, cuts in zip(base.names, base.cuts, strict=False) if cuts is not None}
 
     @property
     def parents_(self) -> dict[str, str | tuple[str, ...] | None]:
@@ -155,9 +103,9 @@ class StructuredNB(NaiveBayesClassifier):
     def categories_(self) -> list[np.ndarray | None]:
         """Levels of each column, None for a Gaussian one."""
         levels: list[np.ndarray | None] = [None] * self.n_features_in_
-        if (columns := self._network) is not None:
-            for j, column in enumerate(columns.base.index):
-                levels[column] = Levels(tuple(columns.base.level_names(j))).array()
+        base = self._network.base
+        for j, column in enumerate(base.index):
+            levels[column] = Levels(tuple(base.level_names(j))).array()
         return levels
 
     _tags = ("categorical", "allow_nan", "poor_score")
@@ -214,8 +162,53 @@ class StructuredNB(NaiveBayesClassifier):
         sun     0.41
         Name: P, dtype: float64
         """
+        import pandas as pd
+
         check_is_fitted(self)
-        return query(self.fitted_, variables, given)
+        fitted = self.fitted_
+        fitted.require_single_model("query")
+        encoding = fitted.encoding
+        columns = encoding.blocks[0].network
+        if CLASS in encoding.blank(fitted.name).names:
+            raise ValueError(f"query: a column is called {CLASS!r}, which is the name of the class. Rename the column.")
+        levels: dict[str, list[Hashable]] = {CLASS: list(encoding.classes.values)}
+        names: dict[object, str] = {CLASS: CLASS}
+        for child in sorted(child for child, *_ in (columns.nodes if columns else ())):
+            name = columns.base.names[child]
+            levels[name] = columns.base.level_names(child)
+            names |= {name: name, columns.base.index[child]: name}
+
+        def find(variable: object) -> str:
+            """Return the name of the class or of a categorical column, given by name or index; else ValueError."""
+            if not isinstance(variable, Hashable) or variable not in names:
+                known = list(levels)[:12]
+                raise ValueError(f"query: {shown(variable)} is not a categorical variable. The variables are {known}.")
+            return names[variable]
+
+        asked = [find(variable) for variable in as_list(variables)]
+        if not asked or len(set(asked)) < len(asked):
+            raise ValueError(f"variables={shown(variables)} must name one or more variables, each once.")
+        given = {} if given is None else given
+        require_mapping("given", given, "{'wind': 'strong'}")
+        evidence: dict[Hashable, int] = {}
+        for variable, value in ((find(name), value) for name, value in given.items()):
+            evidence[variable] = int(Levels(tuple(levels[variable])).index([value])[0])
+            if variable in asked or evidence[variable] < 0:
+                known = f"has the levels {levels[variable][:12]}"
+                wrong = "is also in variables. Leave it out of one of the two" if variable in asked else known
+                raise ValueError(f"given: {shown(variable)} is {shown(value)}, but {shown(variable)} {wrong}.")
+        factors: list[Factor] = [((CLASS,), np.exp(fitted.class_log_prior))]
+        if columns is not None:
+            # A value of the parents that a class never had has probability 0 in the class, whatever its table.
+            filled = fill_empty_tables(columns, fitted.posterior.blocks[0], "mean")
+            theta = np.exp(scoring.plug_in(filled).log_theta)
+            for (child, *parents), table in zip(columns.nodes, columns.tables(theta), strict=True):
+                # Context tables have a missing parent as their last value; a query sums it out.
+                table = table[(slice(None), *(slice(n) for n in columns.base.sizes()[parents]))]
+                factors.append(((CLASS, *(columns.base.names[p] for p in (*parents, child))), table))
+        probability = conditional(factors, asked, evidence)  # raises if the table is too large for an index, too
+        index: Any = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
+        return pd.Series(probability.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
 
     def _may_count(self) -> bool:
         """Return True: `partial_fit` exists; raise AttributeError before `fit` has learned the structure."""
@@ -278,8 +271,7 @@ class StructuredNB(NaiveBayesClassifier):
     def _check(self) -> None:
         """Raise ValueError if the fitted state contradicts itself, the hyperparameters or this kind of network."""
         super()._check()
-        if (columns := self._network) is not None:
-            self._check_nodes(columns)
+        self._check_nodes(self._network)
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless each categorical column is the child of one node, and arcs have no cycle."""
@@ -303,9 +295,9 @@ class StructuredNB(NaiveBayesClassifier):
         return has_columns and all(block.kind in _DENSITIES and {*block.index} <= {*cut} for block in densities)
 
     @property
-    def _network(self) -> NodeColumns | None:
-        """Categorical columns with their arcs, the first block, or None if there are no such columns."""
-        return self.encoding_.blocks[0].network
+    def _network(self) -> NodeColumns:
+        """Categorical columns with their arcs, the first block; none if there is no such block."""
+        return self.encoding_.blocks[0].network or NO_COLUMNS
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return the blocks of columns of a table: categorical ones without arcs, then Gaussian or binned ones."""
@@ -369,7 +361,7 @@ class StructuredNB(NaiveBayesClassifier):
             batch = self._discretize_numbers(batch)
         encoding = batch.encoding
         if (network := encoding.blocks[0].network) is None:
-            self._arcs(encoding, _NO_COLUMNS, None)  # Raises an error for unusable hyperparameters.
+            self._arcs(encoding, NO_COLUMNS, None)  # Raises an error for unusable hyperparameters.
             return batch
         nodes = self._arcs(encoding, network, None) if self._learned is None else self._learn_arcs(batch, network)
         batch = batch.with_nodes(nodes)
@@ -580,25 +572,3 @@ def position(encoding: Encoding, columns: NodeColumns, column: object, argument:
             reason, remedy = "is Gaussian", "pass gaussian=None to use numbers as levels"
         raise ValueError(f"{argument}: column {shown(column)} {reason}, and has no arcs. Name another, or {remedy}.")
     return list(columns.base.index).index(j)
-
-
-def pair_counts(fitted: Fitted) -> tuple[NodeColumns, np.ndarray]:
-    """Return the categorical columns, and (C, L, L) weights of the rows with both of two levels.
-
-    L is the number of levels of all columns together. The network must join every pair of columns.
-    """
-    columns, statistics = fitted.encoding.blocks[0].network, fitted.statistics
-    if columns is None:
-        return _NO_COLUMNS, np.zeros((len(statistics.class_count), 0, 0))
-    levels = [slice(s, s + n) for s, n in zip(columns.base.start(), columns.base.sizes(), strict=True)]
-    n_levels = int(columns.base.sizes().sum())
-    counts = np.zeros((len(statistics.class_count), n_levels, n_levels))
-    for (child, *parents), table in zip(columns.nodes, columns.tables(statistics.blocks[0].count), strict=True):
-        if not parents:
-            level = np.arange(n_levels)[levels[child]]
-            counts[:, level, level] = table
-        for p in parents:
-            pair = table[:, : columns.base.sizes()[p]]
-            counts[:, levels[p], levels[child]] = pair
-            counts[:, levels[child], levels[p]] = pair.swapaxes(1, 2)
-    return columns, counts

@@ -27,7 +27,7 @@ from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import HalvesClassifier
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, ContextHalf, LabelledRows
 from bayesnb.estimators.mixed import as_list
-from bayesnb.estimators.structured import StructuredNB, pair_counts, position
+from bayesnb.estimators.structured import NO_COLUMNS, StructuredNB, position
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import kernel, xp
 from bayesnb.families.protocol import Variates
@@ -765,12 +765,12 @@ class KDB(HalvesClassifier, StructuredNB):
     @property
     def k_(self) -> int:
         """Largest number of parents of a column in the network."""
-        return 0 if self._network is None else max((len(node) - 1 for node in self._network.nodes), default=0)
+        return max((len(node) - 1 for node in self._network.nodes), default=0)
 
     @property
     def order_(self) -> tuple[str, ...]:
         """Names of the columns of the network, the most informative about the class first."""
-        return () if self._network is None else tuple(self._network.names)
+        return tuple(self._network.names)
 
     @staticmethod
     def parents_from(pairs: object, k: int = 2) -> dict[str, tuple[str, ...]]:
@@ -806,7 +806,7 @@ class KDB(HalvesClassifier, StructuredNB):
         >>> KDB.parents_from(TreeAveragedNB().fit(X, X[:, 0] ^ X[:, 1]), k=1)["1"]
         ('0',)
         """
-        if not hasattr(pairs, "pair_counts"):
+        if not isinstance(pairs, PairsNB):
             raise bad_argument("pairs", pairs, "a fitted AODE or TreeAveragedNB, which count pairs", TypeError)
         require_integer("k", k, least=0)
         columns, counts = pairs.pair_counts()
@@ -937,11 +937,61 @@ def _log_losses(joints: Iterable[np.ndarray], label: np.ndarray, weight: np.ndar
     return np.where(np.isnan(total), np.inf, total)
 
 
-# == Naive Bayes averaged over all trees between the features ======================================
+# == Classifiers that count all pairs of columns: the averages over all trees, and over superparents
 
 
 @dataclass(eq=False, repr=False)
-class TreeAveragedNB(StructuredNB):
+class PairsNB(StructuredNB):
+    """Base class of the classifiers that count every pair of categorical columns."""
+
+    _: KW_ONLY
+    cells: int = CELLS
+
+    _has_margins = False
+
+    def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
+        """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
+
+        Returns
+        -------
+        columns, counts : NodeColumns, (C, L, L) array
+            Categorical columns with their levels, and the (C, L, L) array of weights over the L levels of all columns.
+
+        Examples
+        --------
+        >>> from bayesnb import TreeAveragedNB
+        >>> X = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"]]
+        >>> columns, counts = TreeAveragedNB().fit(X, ["out", "out", "out"]).pair_counts()
+        >>> [levels.values for levels in columns.base.levels]
+        [('rain', 'sun'), ('dry', 'wet')]
+        >>> counts[0]  # rows and columns are these levels
+        array([[1., 0., 0., 1.],
+               [0., 2., 1., 1.],
+               [0., 1., 1., 0.],
+               [1., 1., 0., 2.]])
+        """
+        check_is_fitted(self)
+        columns, statistics = self.fitted_.encoding.blocks[0].network, self.statistics_
+        if columns is None:
+            return NO_COLUMNS, np.zeros((len(statistics.class_count), 0, 0))
+        sizes = columns.base.sizes()
+        levels = np.split(np.arange(int(sizes.sum())), columns.base.start()[1:])
+        counts = np.zeros((len(statistics.class_count), int(sizes.sum()), int(sizes.sum())))
+        for (child, *parents), table in zip(columns.nodes, columns.tables(statistics.blocks[0].count), strict=True):
+            if not parents:
+                counts[:, levels[child], levels[child]] = table
+            for p in parents:
+                pair = table[:, : sizes[p]]
+                counts[:, levels[p][:, None], levels[child]] = pair
+                counts[:, levels[child][:, None], levels[p]] = pair.swapaxes(1, 2)
+        return columns, counts
+
+
+# -- Naive Bayes averaged over all trees between the features --------------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class TreeAveragedNB(PairsNB):
     r"""Naive Bayes augmented by an unknown tree: the exact average over all trees between the columns.
 
     A priori all F^(F - 2) trees T are equally probable, and each arc is real with probability ½, so that naive Bayes
@@ -1056,21 +1106,19 @@ class TreeAveragedNB(StructuredNB):
     alpha: float = ALPHA
     _: KW_ONLY
     numbers: str = "binned"
-    cells: int = CELLS
     prior: object = None
 
     estimate = "predictive"
-    _has_margins = False
 
     @property
     def arc_probability_(self) -> pd.DataFrame:
         """Posterior probability that the arc between two columns is real, an (F, F) table; the diagonal is 0."""
         import pandas as pd
 
-        names, tree_posterior = self._tree_posterior()
+        names = list(self._network.names)
         matrix = np.zeros((len(names), len(names)))
         if len(names) > 1:
-            matrix[np.triu_indices(len(names), 1)] = float64(_arc_probability)(tree_posterior)
+            matrix[np.triu_indices(len(names), 1)] = float64(_arc_probability)(self.posterior_.blocks[0])
         return pd.DataFrame(matrix + matrix.T, names, names)
 
     def draw_trees(self, draws: int = 1000, seed: Seed = 0) -> np.ndarray:
@@ -1098,36 +1146,13 @@ class TreeAveragedNB(StructuredNB):
         ((1000, 2), [[1, -1], [1, -1]])
         """
         seed = read_seed(seed)
-        names, tree_posterior = self._tree_posterior()
-        require_draws(draws, 4 * len(names) + len(names) ** 2 / 8, f"a tree of {len(names)} columns")
-        if not names:
+        n = len(self._network.names)
+        require_draws(draws, 4 * n + n**2 / 8, f"a tree of {n} columns")
+        if not n:
             return np.empty((draws, 0), int)
-        variates = float64(ask)(_draw_trees, tree_posterior)
-        return np.asarray(float64(run)(_draw_trees, variates, draws, np.random.default_rng(seed), tree_posterior))
-
-    def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
-        """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
-
-        Returns
-        -------
-        columns, counts : NodeColumns, (C, L, L) array
-            Categorical columns with their levels, and the (C, L, L) array of weights over the L levels of all columns.
-
-        Examples
-        --------
-        >>> from bayesnb import TreeAveragedNB
-        >>> X = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"]]
-        >>> columns, counts = TreeAveragedNB().fit(X, ["out", "out", "out"]).pair_counts()
-        >>> [levels.values for levels in columns.base.levels]
-        [('rain', 'sun'), ('dry', 'wet')]
-        >>> counts[0]  # rows and columns are these levels
-        array([[1., 0., 0., 1.],
-               [0., 2., 1., 1.],
-               [0., 1., 1., 0.],
-               [1., 1., 0., 2.]])
-        """
-        check_is_fitted(self)
-        return pair_counts(self.fitted_)
+        trees = self.posterior_.blocks[0]
+        variates = float64(ask)(_draw_trees, trees)
+        return np.asarray(float64(run)(_draw_trees, variates, draws, np.random.default_rng(seed), trees))
 
     @property
     def parents_(self) -> NoReturn:
@@ -1139,11 +1164,6 @@ class TreeAveragedNB(StructuredNB):
         raise NotImplementedError("query: TreeAveragedNB is an average of networks. Query a TAN or NetworkNB.")
 
     # -- shared machinery ------------------------------------------------------------------------
-
-    def _tree_posterior(self) -> tuple[list[str], Any]:
-        """Return the names of the columns in the tree, and the posterior of trees; None if no column is."""
-        network = self._network
-        return ([], None) if network is None else (list(network.names), self.fitted_.posterior.blocks[0])
 
     @property
     def _table_type(self) -> type[NodeColumns]:
@@ -1179,7 +1199,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class AODE(StructuredNB):
+class AODE(PairsNB):
     r"""Averaged one-dependence estimators: the average over networks in which one column is a parent of all others.
 
     Each member p is a `SPODE` in which column p is the parent of all other columns. The members are averaged with equal
@@ -1297,40 +1317,14 @@ class AODE(StructuredNB):
     min_count: int = 1
     _: KW_ONLY
     estimate: Estimate = "predictive"
-    cells: int = CELLS
     tables: str = "full"
 
     prior = None
-    _has_margins = False
 
     @property
     def members_(self) -> list[SPODE]:
         """Fitted classifiers, one for each categorical column as the parent of all others."""
         return self._fit_members(self.fitted_.counted)[0]
-
-    def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
-        """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
-
-        Returns
-        -------
-        columns, counts : NodeColumns, (C, L, L) array
-            Categorical columns with their levels, and the (C, L, L) array of weights over the L levels of all columns.
-
-        Examples
-        --------
-        >>> from bayesnb import AODE
-        >>> X = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"]]
-        >>> columns, counts = AODE().fit(X, ["out", "out", "out"]).pair_counts()
-        >>> [levels.values for levels in columns.base.levels]
-        [('rain', 'sun'), ('dry', 'wet')]
-        >>> counts[0]  # rows and columns are these levels
-        array([[1., 0., 0., 1.],
-               [0., 2., 1., 1.],
-               [0., 1., 1., 0.],
-               [1., 1., 0., 2.]])
-        """
-        check_is_fitted(self)
-        return pair_counts(self.fitted_)
 
     @property
     def parents_(self) -> NoReturn:
