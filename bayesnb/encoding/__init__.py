@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -45,6 +44,7 @@ from bayesnb.encoding.structure import (
 from bayesnb.encoding.suspicious_columns import LABEL, check_table, find_remarks, find_types, warn_of_remarks
 from bayesnb.encoding.table import (
     Table,
+    as_list,
     check_labels,
     check_partial_labels,
     check_weights,
@@ -100,11 +100,8 @@ class Encoding:
 
     def blank(self, owner: str) -> Table:
         """Return a table without rows that has these columns; `owner` is the name of the estimator for messages."""
-        bases = self._bases()
-        is_whole = len(bases) == 1 and not bases[0].auxiliary
-        names: Sequence[str] = bases[0].names if is_whole else tuple(self.feature_names)
         data = [np.empty(0)] * self.n_features
-        return Table(data, names, 0, owner, numeric_columns(self.blocks))
+        return Table(data, self.feature_names, 0, owner, numeric_columns(self.blocks))
 
     def _bases(self) -> list[Columns]:
         """Return the columns of each block; for a structure the same columns without parents."""
@@ -141,7 +138,12 @@ class Encoding:
                     )
 
     def warn_of_suspicious_columns(self, table: Table, label: np.ndarray) -> None:
-        """Warn of the suspicious columns of the rows that were counted, which have these indices of classes (N,)."""
+        """Warn of the suspicious columns of the rows that were counted, unless the fit is internal.
+
+        `label` (N,) are the indices of the classes of the rows.
+        """
+        if are_fits_internal():
+            return
         index = sorted({j for base in self._bases() if base.may_be_suspicious for j in base.index})
         table = replace(table, numeric=numeric_columns(self.blocks), time_units=None)
         remarks, types = find_remarks(table, index, (self.classes, label)), find_types(self._all_levels())
@@ -211,7 +213,7 @@ class Encoding:
     @property
     def n_terms(self) -> int:
         """Number of terms of a row's log-likelihood: one a column, or one for all draws from a simplex."""
-        return sum(len(block.term_names) for block in self.blocks)
+        return len(self.term_names)
 
     @property
     def term_names(self) -> list[str]:
@@ -241,7 +243,7 @@ class Encoding:
             named |= base.auxiliary
         return [named[j] for j in sorted(named)]
 
-    def positions(self, features: Iterable[Any], argument: str = "features") -> set[int]:
+    def positions(self, features: Iterable[object], argument: str = "features") -> set[int]:
         """Return the positions of columns of X that are given by name or index, in an argument of the name `argument`.
 
         Raises
@@ -251,8 +253,7 @@ class Encoding:
         """
         names = self.feature_names
         position = {name: j for j, name in enumerate(names)}
-        is_single = isinstance(features, str) or not isinstance(features, Iterable)
-        return {find_column(argument, feature, names, position) for feature in ([features] if is_single else features)}
+        return {find_column(argument, feature, names, position) for feature in as_list(features)}
 
     def keep_levels(self, alpha: object) -> Encoding:
         """Return the encoding in which undeclared columns have the levels that a labelled `alpha` names.
@@ -318,11 +319,11 @@ class Encoding:
 
 def numeric_columns(blocks: Iterable[Columns]) -> list[bool]:
     """(F,) whether each column of X is in a block of numbers, or in a block of levels by its cell, not by its value."""
-    bases = [block.base for block in blocks]
-    numeric = [True] * bases[0].n_features
-    for base in bases:
-        for f in np.flatnonzero(~base.are_numbers()):
-            numeric[base.index[f]] = False
+    blocks = tuple(blocks)
+    numeric = [True] * blocks[0].n_features
+    for base in find_level_columns(blocks):
+        for j, is_cell in zip(base.index, base.are_cells(), strict=True):
+            numeric[j] = bool(is_cell)
     return numeric
 
 

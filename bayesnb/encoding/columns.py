@@ -27,9 +27,20 @@ from bayesnb.encoding.encoded_rows import (
     pad_rows,
     padded_levels,
     piece_slices,
+    subtract_row,
 )
-from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers, to_python
-from bayesnb.encoding.priors import prior_of_cells, prior_of_levels, prior_of_numbers
+from bayesnb.encoding.levels import (
+    MISSING,
+    UNKNOWN,
+    Column,
+    Factors,
+    Levels,
+    factorize,
+    factorize_integers,
+    is_pandas,
+    to_python,
+)
+from bayesnb.encoding.priors import BlockPrior, prior_of_cells, prior_of_levels, prior_of_numbers
 from bayesnb.encoding.table import (
     SparseNumbers,
     StackedColumns,
@@ -40,6 +51,7 @@ from bayesnb.encoding.table import (
     row_major,
 )
 from bayesnb.families import Binned, Dirichlet, LevelCounts, PackedCounts
+from bayesnb.families.protocol import Family
 from bayesnb.families.rows import cell_code
 
 # == Blocks of columns, which encode cells of a table for a conjugate family =======================
@@ -84,8 +96,6 @@ class Columns(ABC):
     """Whether rows score with missing cells summed out, where these have parents or children."""
     role: ClassVar[Literal["root", "margin"] | None] = None
     """Role of columns that another block has given their parents; None for columns of no other block."""
-    has_experts: ClassVar[bool] = False
-    """Whether terms are those of other classifiers, which cannot count or forget rows."""
     one_simplex = False
     """Whether a row is several draws from one simplex, so that its cells are counts."""
     hyperparameter: Any = "alpha"
@@ -172,7 +182,7 @@ class Columns(ABC):
         `Encoding.check` checks the fields that all columns have.
         """
 
-    def prior(self, given: object, argument: str, classes: Levels) -> Any:
+    def prior(self, given: object, argument: str, classes: Levels) -> BlockPrior:
         """Return the prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
 
         Default: the Dirichlet of `prior_of_levels`. Raises ValueError if the prior does not suit these columns.
@@ -201,10 +211,6 @@ class Columns(ABC):
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         """Return the feature (L,) and the level of each position; default: None in place of the levels."""
         return self.groups(), None
-
-    def are_numbers(self) -> np.ndarray:
-        """(F,) whether each feature is read as numbers; default: all are."""
-        return np.ones(len(self.index), bool)
 
     def are_cells(self) -> np.ndarray:
         """(F,) whether the levels of each feature are cells of a number, in ascending order; default: none are."""
@@ -318,7 +324,7 @@ class RealColumns(PlainColumns):
         """Name of the argument with the prior, such as "gaussian_prior"."""
         return f"{self.kind}_prior"
 
-    def prior(self, given: object, argument: str, classes: Levels) -> Any:
+    def prior(self, given: object, argument: str, classes: Levels) -> BlockPrior:
         """Return the prior that is `given`: a family with parameters (C, F), or an empirical prior."""
         return prior_of_numbers(given, self, classes, argument)
 
@@ -347,7 +353,7 @@ class ExposedColumns(RealColumns):
     exposure_name: str
 
     @classmethod
-    def from_table(cls, table: Table, family: Any, exposure: object) -> Self:
+    def from_table(cls, table: Table, family: type[Family], exposure: object) -> Self:
         """Return all columns of a table but the one that a user's argument `exposure` gives by name or position.
 
         Raises ValueError if the table has no such column, or no other one.
@@ -796,10 +802,6 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         """(F,) whether each feature is a number whose levels are the intervals between its cuts."""
         return np.array([cuts is not None for cuts in self.cuts or (None,) * len(self.index)], bool)
 
-    def are_numbers(self) -> np.ndarray:
-        """(F,) whether each feature is a number whose levels are the intervals between its cuts."""
-        return self.are_cells()
-
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
         """Return the (C, levels) table of each feature, from the (C, L) array of all features."""
         return np.split(flat, self.start()[1:], axis=1)
@@ -808,7 +810,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         """Return the levels of feature j in the order of arrays, the reserved one included."""
         return [*self.levels[j].values, *([RESERVED] if self.unknown == "level" else [])]
 
-    def _factorize(self, table: Table, j: int, cuts: np.ndarray | None) -> tuple[np.ndarray, list[Any]]:
+    def _factorize(self, table: Table, j: int, cuts: np.ndarray | None) -> tuple[np.ndarray, list[Hashable]]:
         """Return the codes of column j of a table and its distinct values; those of a number are its intervals."""
         if cuts is not None:
             values = np.asarray(table.numbers([j]))
@@ -817,7 +819,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
             return codes, list(cell_names(cuts))
         column, where = table.column(j), table.label(j)
         categories = declared_categories(column)
-        if categories is not None:
+        if categories is not None and is_pandas(column):
             return np.asarray(column.cat.codes), list(categories)
         return factorize(column, where)
 
@@ -848,7 +850,7 @@ def _code_cells(factors: Factors, codes: tuple[np.ndarray, ...]) -> np.ndarray:
         if not any(low):
             return raw.astype(dtype, copy=False)
         shift = np.array(low).astype(dtype)
-        return code_in_pieces(lambda rows: raw[rows].astype(dtype) - shift, shape, dtype)
+        return code_in_pieces(lambda rows: subtract_row(raw[rows].astype(dtype), shift), shape, dtype)
     # Codes of all columns, with `MISSING` before each column.
     table = np.concatenate([np.append(MISSING, c) for c in codes]).astype(dtype)
     offset = np.cumsum([0, *(len(c) + 1 for c in codes[:-1])]) + 1 - factors.low.astype(np.int64)
@@ -884,7 +886,7 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
     warn(f"Found {description}. Each such cell {meaning}.{' ' * bool(note)}{note}", UnknownLevelWarning)
 
 
-def declared_categories(column: Any) -> Sequence[Any] | None:
+def declared_categories(column: Column) -> Sequence[Hashable] | None:
     """Return the categories of a pandas categorical; None for other columns."""
     categories = getattr(column.dtype, "categories", None)
     return None if categories is None else list(categories)

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 from scipy.special import gammaln
 
 from bayesnb._util.arrays import require_memory
@@ -39,6 +40,9 @@ from bayesnb.families import (
 from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import joint_code
 from bayesnb.families.structures import BARREN, Network, NetworkCells
+
+if TYPE_CHECKING:
+    from bayesnb.encoding.structure import NodeColumns
 
 # == Encoded rows of blocks of columns, cut into pieces of rows that the kernels read ==============
 
@@ -290,8 +294,8 @@ class CodedRows(LevelRows):
         return replace(self, codes=codes)
 
 
-def code_in_pieces(code: Callable[[slice], np.ndarray], shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    """(N, F) codes by `code`, in threads, for some rows at a time that fit the cache."""
+def code_in_pieces(code: Callable[[slice], np.ndarray], shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
+    """(N, F) codes by `code`, in threads, for some rows at a time that fit the cache; 64 of these, or a multiple."""
     codes, step = aligned(shape, np.dtype(dtype)), 64 * max(1, 2**11 // shape[1])
 
     def fill(start: int) -> None:
@@ -300,6 +304,15 @@ def code_in_pieces(code: Callable[[slice], np.ndarray], shape: tuple[int, int], 
     for _ in map_in_threads(fill, range(0, shape[0], step)):
         pass
     return codes
+
+
+def subtract_row(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """Return rows - row; 64 rows are subtracted as one, because NumPy's loop over a short last axis is slow."""
+    n_joined = 64
+    if len(rows) % n_joined or not rows.flags.c_contiguous:
+        return rows - row
+    joined = rows.reshape(len(rows) // n_joined, -1) - np.tile(row, n_joined)
+    return joined.reshape(rows.shape)
 
 
 def padded_levels(sizes: np.ndarray) -> int:
@@ -527,7 +540,7 @@ class NodeRows(LevelRows):
     """
 
     base: CodedRows
-    columns: Any
+    columns: NodeColumns
     sums_missing: bool
     complete = False
 
@@ -592,7 +605,7 @@ class NodeRows(LevelRows):
     def summed(self) -> np.ndarray:
         """(N,) whether a row has a missing cell that is summed out."""
         has_none = not self.sums_missing or self.base.complete
-        return np.zeros(len(self), bool) if has_none else (self._cells == MISSING).any(axis=1)
+        return np.zeros(len(self.base), bool) if has_none else (self._cells == MISSING).any(axis=1)
 
     @cached_property
     def _network(self) -> Network:

@@ -31,12 +31,12 @@ def rows_of_experts(columns: Sequence[Columns], table: Table) -> Any:
     series: dict[int, object] = {}
     for base in find_level_columns(columns):
         codes = base.rows(table, ignore_unknown).codes
-        for f in np.flatnonzero(~base.are_numbers()).tolist():
+        for f in np.flatnonzero(~base.are_cells()).tolist():
             values = base.levels[f].values
             # Values of several types, which encoders do not sort, go by their texts.
-            names: Any = list(values if len(set(map(type, values))) < 2 else map(repr, values))
+            labels = pd.Index(list(values if len(set(map(type, values))) < 2 else map(repr, values)))
             code = np.where(codes[:, f] < len(values), codes[:, f], -1)
-            series[base.index[f]] = pd.Categorical.from_codes(code, names)
+            series[base.index[f]] = pd.Categorical.from_codes(code, labels)
     for j in set(range(len(table.names))) - set(series):
         series[j] = np.asarray(table.numbers([j]), float)[:, 0]
     names = list(map(str, table.names))
@@ -111,7 +111,6 @@ class ExpertColumns(PlainColumns):
     family = GivenTerms
     hyperparameter = "experts"
     may_be_suspicious = False
-    has_experts = True
 
     @property
     def term_names(self) -> Sequence[str]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard
 
 import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import map_in_threads
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # == Kinds of columns by the values of their cells: numbers, dates, durations or levels ============
 
@@ -29,20 +32,32 @@ MOST_EXACT = 2**53
 """Greatest number up to which float64 has every whole number."""
 
 
-def cell_kind(column: Any) -> CellKind:
+class Column(Protocol):
+    """Column of a table: a Series of pandas, or a one-dimensional array."""
+
+    @property
+    def dtype(self) -> Any: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[object]: ...
+
+
+def is_pandas(value: object) -> TypeGuard[pd.Series]:
+    """Return whether a value is a Series, an Index or a DataFrame of pandas."""
+    return hasattr(value, "iloc")
+
+
+def cell_kind(column: Column) -> CellKind:
     """Return the kind of the cells of a column, which does not depend on its container.
 
     A column of numbers of any type, Decimal included, is of numbers also in an array of objects. A column with a
     Boolean, a text, another value, or numbers beside dates is of levels, as is one of objects without a present cell.
-
-    Parameters
-    ----------
-    column : ndarray or Series
     """
     return kind_of_objects(column) if column.dtype == object else _kind_of_type(column.dtype.type)
 
 
-def time_kind(column: Any) -> CellKind | None:
+def time_kind(column: Column) -> CellKind | None:
     """Return "date" or "duration" for a column of dates or durations; None for others, which may be numbers.
 
     The first present cell of a column of objects shows that the others need not be looked at.
@@ -55,7 +70,7 @@ def time_kind(column: Any) -> CellKind | None:
     return kind if kind in UNITS else None
 
 
-def kind_of_objects(cells: Any) -> CellKind:
+def kind_of_objects(cells: Iterable[object]) -> CellKind:
     """Return the kind of Python objects, of which missing ones do not matter."""
     cells = to_objects(cells)
     kinds = {_kind_of_type(cell_type) for cell_type in set(map(type, cells[~_are_missing(cells)].tolist()))}
@@ -85,7 +100,7 @@ def count_as_numbers(values: np.ndarray, *, whole: bool) -> bool:
     return whole or not (len(present) and all(map(_are_whole, (present[:_FIRST_OBJECTS], present))))
 
 
-def exact_numbers(column: Any, numbers: np.ndarray) -> np.ndarray:
+def exact_numbers(column: Column, numbers: np.ndarray) -> np.ndarray:
     """Return `numbers`, the cells of a column in float64, or the present cells if they are objects that are rounded."""
     if column.dtype != object or not (abs(numbers) > MOST_EXACT).any():
         return numbers
@@ -106,7 +121,7 @@ def _are_whole(values: np.ndarray) -> bool:
     return bool((values == np.floor(values)).all())
 
 
-def times_to_numbers(column: Any, kind: CellKind, where: str) -> np.ndarray:
+def times_to_numbers(column: np.ndarray, kind: CellKind, where: str) -> np.ndarray:
     """Return dates as days since 1970 in UTC, or durations as seconds, in float64 with NaN where missing.
 
     Parameters
@@ -133,9 +148,11 @@ def times_to_numbers(column: Any, kind: CellKind, where: str) -> np.ndarray:
         ) from None
 
 
-def _without_zone(time: Any) -> Any:
+def _without_zone(time: object) -> object:
     """Return a date and time with a time zone as that in UTC, without zone; other values unchanged."""
-    return time if getattr(time, "tzinfo", None) is None else time.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(time, datetime) and time.tzinfo is not None:
+        return time.astimezone(UTC).replace(tzinfo=None)
+    return time
 
 
 def to_objects(cells: Iterable[object]) -> np.ndarray:
@@ -168,6 +185,7 @@ def _are_missing(cells: np.ndarray) -> np.ndarray:
 MISSING = -1
 UNKNOWN = -2
 _WIDEST_RANGE = 4096
+_FIRST_CELLS = 2**15
 _MOST_OF_ONE_HASH = 64
 _NUMERIC = {bool, int, float}
 _TRUTH_VALUES = dict.fromkeys(("true", "yes", "t", "y"), True) | dict.fromkeys(("false", "no", "f", "n"), False)
@@ -310,11 +328,25 @@ def factorize_integers(raw: np.ndarray) -> Factors | None:
         return None
     kind = bool if raw.dtype == bool else int
     raw = raw.view(np.uint8) if kind is bool else raw
-    low, high = _reduce_columns(raw, np.min, np.max)
+    low, high = _column_bounds(raw)
     ranges = [range(int(a), int(b) + 1) for a, b in zip(low, high, strict=True)]
     if any(r.stop - r.start > _WIDEST_RANGE or r.stop > 2**63 for r in ranges):
         return None
     return Factors(raw, low, tuple(tuple(map(kind, r)) for r in ranges), complete=True)
+
+
+def _column_bounds(raw: np.ndarray) -> list[np.ndarray]:
+    """Return the least and the greatest value (F,) of each column.
+
+    If the least values of the first rows are 0, one reduction may give both: read as unsigned, a negative number is
+    large.
+    """
+    low = raw[: max(1, _FIRST_CELLS // raw.shape[1])].min(axis=0)
+    if not low.any():
+        (high,) = _reduce_columns(raw.view(f"u{raw.itemsize}"), np.max)
+        if (high <= np.iinfo(np.int8).max).all():
+            return [low, high.astype(raw.dtype)]
+    return _reduce_columns(raw, np.min, np.max)
 
 
 def _reduce_columns(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> list[np.ndarray]:
@@ -336,7 +368,7 @@ def _reduce_columns(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> 
     return [reduce(values, axis=0) for reduce, values in zip(reductions, reduced, strict=True)]
 
 
-def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
+def factorize(column: Column, where: str) -> tuple[np.ndarray, list[Hashable]]:
     """Return the codes of a 1-D column and its distinct values; the code of None, NaN, NaT and pd.NA is -1.
 
     The values of a column of integers are all integers from its least to its greatest, if these are 4,096 or fewer.
@@ -351,29 +383,29 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
     encoded = _factorize_text(column)
     if encoded is not None:
         return encoded
-    column = to_array(column)
-    if column.dtype.kind in "biu":
-        factors = factorize_integers(column[:, None])
+    cells = to_array(column)
+    if cells.dtype.kind in "biu":
+        factors = factorize_integers(cells[:, None])
         if factors is not None:
             codes, low = factors.raw[:, 0].astype(np.int64, copy=False), int(factors.low[0])
             return codes - low if low else codes, list(factors.values[0])
-        distinct, codes = np.unique(column, return_inverse=True)
+        distinct, codes = np.unique(cells, return_inverse=True)
         return codes, distinct.tolist()
-    if column.dtype.kind == "c":
+    if cells.dtype.kind == "c":
         raise ValueError(f"{where}: Complex data not supported. Pass real numbers or strings.")
     import pandas as pd
 
-    if column.dtype.kind in "mM":
-        column = pd.Index(column)  # Its values are dates, not integers.
+    if cells.dtype.kind in "mM":
+        cells = pd.Index(cells)  # Its values are dates, not integers.
     try:
-        codes, distinct = pd.factorize(column.astype(object) if column.dtype.kind in "US" else column)
+        codes, distinct = pd.factorize(cells.astype(object) if cells.dtype.kind in "US" else cells)
     except TypeError:
-        row = next(i for i, v in enumerate(column) if not isinstance(v, Hashable))
-        cell = f"{where}, row {row}: {shown(column[row])}"
+        row = next(i for i, v in enumerate(cells) if not isinstance(v, Hashable))
+        cell = f"{where}, row {row}: {shown(cells[row])}"
         raise TypeError(f"{cell} is not hashable. This argument must be a string or a number in each cell.") from None
     values = [to_python(v) for v in distinct.tolist()]
-    if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
-        known = Levels.from_values(column[codes >= 0])  # Their types do not depend on the order of the rows.
+    if cells.dtype == object and pd.api.types.infer_dtype(cells).startswith("mixed"):
+        known = Levels.from_values(cells[codes >= 0])  # Their types do not depend on the order of the rows.
         values = [known.values[i] for i in known.index(values)]
     for code, value in enumerate(values):
         if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
@@ -382,10 +414,11 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
     return codes, values
 
 
-def _factorize_text(column: Any) -> tuple[np.ndarray, list[Hashable]] | None:
+def _factorize_text(column: Column) -> tuple[np.ndarray, list[Hashable]] | None:
     """Return the codes and values of a pandas column of text, by Arrow's dictionary if it has one; else None."""
-    dtype = getattr(column, "dtype", None)
-    arrow_type: object = getattr(dtype, "pyarrow_dtype", None)
+    if not is_pandas(column):
+        return None
+    arrow_type: object = getattr(column.dtype, "pyarrow_dtype", None)
     if hasattr(arrow_type, "value_type") and str(arrow_type.value_type) in ("string", "large_string"):
         array = column.array.__arrow_array__().unify_dictionaries().combine_chunks()
         present = np.array([value is not None for value in array.dictionary.to_pylist()] + [False])
@@ -393,7 +426,7 @@ def _factorize_text(column: Any) -> tuple[np.ndarray, list[Hashable]] | None:
         # Keys may be unsigned, such as those of DuckDB's enumerations.
         codes = array.indices.cast("int64").fill_null(MISSING).to_numpy()
         return position[codes], array.dictionary.drop_null().to_pylist()
-    if hasattr(column, "iloc") and not isinstance(dtype, np.dtype) and str(dtype) in ("str", "string"):
+    if not isinstance(column.dtype, np.dtype) and str(column.dtype) in ("str", "string"):
         import pandas as pd
 
         codes, distinct = pd.factorize(column)
@@ -401,11 +434,12 @@ def _factorize_text(column: Any) -> tuple[np.ndarray, list[Hashable]] | None:
     return None
 
 
-def to_array(column: Any) -> np.ndarray:
+def to_array(column: Column) -> np.ndarray:
     """Return a column as an array, of objects where integers stand beside missing cells, so that they stay integers."""
     # NumPy would see floats in pandas' own types.
-    missing = hasattr(column, "iloc") and not isinstance(column.dtype, np.dtype) and column.hasnans
-    return np.array(column.to_list(), dtype=object) if missing else np.asarray(column)
+    if is_pandas(column) and not isinstance(column.dtype, np.dtype) and column.hasnans:
+        return np.array(column.to_list(), dtype=object)
+    return np.asarray(column)
 
 
 def require_distinct_hashes(values: Collection[object]) -> None:

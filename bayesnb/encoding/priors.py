@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,7 @@ from bayesnb._util.arguments import (
 from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.table import (
     by_rows,
+    entries_by_class,
     is_labelled,
     match_all_columns,
     match_classes,
@@ -34,10 +35,20 @@ from bayesnb.encoding.table import (
     read_labelled,
     select_columns,
 )
-from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, PriorByColumn, TreeAveraged
+from bayesnb.families import Binned, Dirichlet, IndependentCuts, Known, PriorByColumn, TreeAveraged
 from bayesnb.families.arrays import same_structure
+from bayesnb.families.numbers import EmpiricalPrior
+from bayesnb.families.protocol import Family
+
+if TYPE_CHECKING:
+    from bayesnb.encoding import Encoding
+    from bayesnb.encoding.columns import Columns
+    from bayesnb.encoding.structure import NodeColumns
 
 # == Prior distributions from the hyperparameters of estimators ====================================
+
+BlockPrior = Family | EmpiricalPrior
+"""Prior of a block of columns: a family, or a function of the statistics to a family."""
 
 _OTHER_PRIOR = "Pass the prior_ of a classifier with the same classes and columns."
 
@@ -75,12 +86,12 @@ def class_distribution(class_prior: object, class_alpha: object, classes: Levels
 
 def _class_dirichlet(given: object, name: str, classes: Levels) -> Dirichlet:
     """Return the Dirichlet of the class probabilities, with the concentrations that are `given` for a `name`."""
-    labels, n_classes = classes.values if is_labelled(given) else None, len(classes)
-    alpha = _to_shape(match_classes(name, given, classes), name, (1, n_classes), labels=labels)
-    return Dirichlet(alpha, np.zeros(n_classes, np.int32), 1)
+    values, n_classes = to_numbers(name, match_classes(name, given, classes)), len(classes)
+    _require_at_least(values, 0.0, name, classes.values if is_labelled(given) else None)
+    return Dirichlet(_to_shape(values, name, (1, n_classes)), np.zeros(n_classes, np.int32), 1)
 
 
-def prior_of_levels(alpha: object, columns: Any, classes: Levels) -> Dirichlet:
+def prior_of_levels(alpha: object, columns: Columns, classes: Levels) -> Dirichlet:
     """Return the Dirichlet over the levels of a block, with concentrations (C, L).
 
     Parameters
@@ -128,16 +139,7 @@ def prior_of_levels(alpha: object, columns: Any, classes: Levels) -> Dirichlet:
     return Dirichlet(full, group, n_groups)
 
 
-def prior_of_contexts(alpha: object, columns: Any, n_classes: int) -> ContextTree:
-    """Return the prior of features given contexts, which are values of some first parents.
-
-    `alpha` is as for `context_concentrations`.
-    """
-    total = context_concentrations(alpha, columns)
-    return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(total, (n_classes, 1)))
-
-
-def context_concentrations(alpha: object, columns: Any) -> np.ndarray:
+def context_concentrations(alpha: object, columns: NodeColumns) -> np.ndarray:
     """Return the (G,) total concentration of the levels of the feature of each node, in each context.
 
     Parameters
@@ -156,7 +158,7 @@ def context_concentrations(alpha: object, columns: Any) -> np.ndarray:
         total = np.ones(columns.n_features)
         for i, entry in select_columns("alpha", alpha, columns.base).items():
             name = f"alpha[{columns.base.names[i]!r}]"
-            if is_labelled(entry) or np.ndim(entry):
+            if is_labelled(entry) or np.asarray(entry).ndim:
                 raise ValueError(f"{name}={shown(entry)} must be one number. {meaning}")
             total[columns.base.index[i]] = to_numbers(name, entry)
     else:
@@ -168,7 +170,7 @@ def context_concentrations(alpha: object, columns: Any) -> np.ndarray:
     return np.broadcast_to(total, columns.n_features)[list(columns.index)]
 
 
-def prior_of_trees(alpha: object, columns: Any, n_classes: int) -> TreeAveraged:
+def prior_of_trees(alpha: object, columns: NodeColumns, n_classes: int) -> TreeAveraged:
     """Return the prior of features under the average over all trees; `alpha` is the total concentration of a class.
 
     Raises
@@ -184,7 +186,7 @@ def prior_of_trees(alpha: object, columns: Any, n_classes: int) -> TreeAveraged:
     return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
 
 
-def prior_of_numbers(given: object, columns: Any, classes: Levels, argument: str) -> Any:
+def prior_of_numbers(given: object, columns: Columns, classes: Levels, argument: str) -> BlockPrior:
     """Return the prior of numbers: a family with parameters (C, F), or an empirical prior.
 
     Parameters
@@ -235,7 +237,7 @@ def prior_of_numbers(given: object, columns: Any, classes: Levels, argument: str
     return PriorByColumn(family(**fields), tuple(derived.values()), source) if derived else family(**fields)
 
 
-def read_dispersion(given: object, columns: Any) -> np.ndarray:
+def read_dispersion(given: object, columns: Columns) -> np.ndarray:
     """Return (F,) dispersions of counts, positive numbers that are `given` for all columns, by position or by name.
 
     Raises
@@ -251,7 +253,7 @@ def read_dispersion(given: object, columns: Any) -> np.ndarray:
 
 def _read_prior(
     given: Any, family: Any, argument: str, shape: tuple[int, int], match: Callable[[str, object], object]
-) -> Any:
+) -> BlockPrior:
     """Return a family with parameters of this shape, or an empirical prior; `match` orders the entries of fields."""
     if isinstance(given, family):
         return type(given)(**_read_fields(given, argument, shape, match))
@@ -271,7 +273,7 @@ def _read_prior(
     return given
 
 
-def named_columns(argument: str, prior: Any, names: Sequence[str]) -> set[int]:
+def named_columns(argument: str, prior: object, names: Sequence[str]) -> set[int]:
     """Return the positions of the columns that a prior of numbers by column names; none for other priors.
 
     Raises ValueError if there is no such column.
@@ -314,7 +316,7 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     return replace(given, concentration=alpha)
 
 
-def _concentrations(alpha: object, columns: Any, classes: Levels) -> np.ndarray:
+def _concentrations(alpha: object, columns: Columns, classes: Levels) -> np.ndarray:
     """Return the concentrations (C, L) of the levels of all features, given each value of their parents.
 
     The entry of a column in `alpha` is a number; an array with an entry for each level; an array (C, levels); a mapping
@@ -328,13 +330,14 @@ def _concentrations(alpha: object, columns: Any, classes: Levels) -> np.ndarray:
     """
     base = columns.base
     full, entries = np.ones((len(classes), int(columns.sizes().sum()))), select_columns("alpha", alpha, base)
+    whole = f"(F,) = {(columns.n_features,)} or (C, L) = {full.shape}"
     feature, levels = base.axis()
     position = {base.index[i]: i for i in entries}
     for j, of_column in zip(columns.index, np.split(full, columns.start()[1:], axis=1), strict=True):
         if (i := position.get(j)) is not None:
             known = None if levels is None else [levels[k] for k in np.flatnonzero(feature == i)]
             name = f"alpha[{j}]" if isinstance(alpha, list | tuple) else f"alpha[{base.names[i]!r}]"
-            column = _Column(base.names[i], base.kind, known, of_column.shape[1])
+            column = _Column(base.names[i], base.kind, known, of_column.shape[1], whole)
             of_column[:] = _read_entry(name, entries[i], column, classes)
     return full
 
@@ -342,13 +345,15 @@ def _concentrations(alpha: object, columns: Any, classes: Levels) -> np.ndarray:
 class _Column(NamedTuple):
     """Column whose concentrations are read.
 
-    `levels` are None if it has none, and `size` is K, the number of levels given the values of the parents.
+    `levels` are None if it has none, `size` is K, the number of levels given the values of the parents, and `whole`
+    describes the shapes of arrays for all columns.
     """
 
     name: str
     kind: str
     levels: Sequence[Hashable] | None
     size: int
+    whole: str
 
 
 def _read_entry(name: str, entry: object, column: _Column, classes: Levels) -> np.ndarray:
@@ -367,8 +372,8 @@ def _read_entry(name: str, entry: object, column: _Column, classes: Levels) -> n
             raise ValueError(
                 f"{name} has shape {values.shape}; expected one number, an array with one entry for each of the "
                 f"{n_levels} levels, an array of shape (classes, levels) = {(len(classes), n_levels)}, or a dict: "
-                "{level: number}, {class: number} or {class: {level: number}}. For all columns at once, pass one "
-                "array in place of a list."
+                "{level: number}, {class: number} or {class: {level: number}}. For all columns at once, pass an array "
+                f"of shape {column.whole}."
             )
         _require_at_least(values, 0.0, name, labels)
         values = np.atleast_1d(values)
@@ -379,7 +384,7 @@ def _read_entry(name: str, entry: object, column: _Column, classes: Levels) -> n
     if (labelled := read_labelled(name, entry)) is None:
         return read(name, entry, n_classes)
     if names_classes(name, entry, classes, column.levels or ()):
-        return np.stack(match_classes(name, entry, classes, read))
+        return np.stack([read(*of_class) for of_class in entries_by_class(name, entry, classes)])
     if set(classes.index(labelled).tolist()) == set(range(n_classes)):
         raise ValueError(
             f"{name} can be read in two ways: its labels {shown(list(labelled))} are the classes, and some are levels "
@@ -389,13 +394,10 @@ def _read_entry(name: str, entry: object, column: _Column, classes: Levels) -> n
     return read(name, entry)
 
 
-def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0.0, labels: Any = None) -> np.ndarray:
-    """Return numbers broadcast to `shape` in float64; raise ValueError if one is below `bound`, or they do not fit.
-
-    `labels` name the entries in messages.
-    """
+def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0.0) -> np.ndarray:
+    """Return numbers broadcast to `shape` in float64; raise ValueError if one is below `bound`, or they do not fit."""
     values = to_numbers(name, given)
-    _require_at_least(values, bound, name, labels)
+    _require_at_least(values, bound, name)
     try:
         return np.broadcast_to(values, shape).astype(np.float64, order="C")
     except ValueError:
@@ -403,13 +405,12 @@ def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0
         raise ValueError(f"{name} has shape {values.shape}; expected {expected}.") from None
 
 
-def _axes_of(family: Any, field: str) -> str:
+def _axes_of(family: type[Family], field: str) -> str:
     """Return the axes of a field of a family: C for classes, F for columns, R for an axis of the field's own."""
-    axes: str = family.axes.get(field, "CF")
-    return axes
+    return family.axes.get(field, "CF")
 
 
-def _shape_of(family: Any, field: str, shape: tuple[int, ...], value: ArrayLike = 0.0) -> tuple[int, ...]:
+def _shape_of(family: type[Family], field: str, shape: tuple[int, ...], value: ArrayLike = 0.0) -> tuple[int, ...]:
     """Return the shape of a field of a family, for a shape (C, F) of the fields "CF".
 
     The last axis of `value` gives the length of an axis of the field's own.
@@ -419,22 +420,22 @@ def _shape_of(family: Any, field: str, shape: tuple[int, ...], value: ArrayLike 
 
 
 def _read_fields(
-    given: Any, name: str, shape: tuple[int, ...], match: Callable[[str, object], object] | None = None
+    given: Family, name: str, shape: tuple[int, ...], match: Callable[[str, object], object] | None = None
 ) -> dict[str, np.ndarray]:
     """Return the fields of a family that is called `name` in messages, for `shape` (C, F), by name of the field.
 
     `match` orders the entries of fields. Raises ValueError for a field of another shape, or a value out of range.
     """
-    fields = {}
-    for field, bound in given.least.items():
+    fields, family = {}, type(given)
+    for field, bound in family.least.items():
         if (value := getattr(given, field)) is not None:
-            if match and _axes_of(given, field).endswith("F"):
+            if match and _axes_of(family, field).endswith("F"):
                 value = match(f"{name}.{field}", value)
-            fields[field] = _to_shape(value, f"{name}.{field}", _shape_of(given, field, shape, value), bound)
+            fields[field] = _to_shape(value, f"{name}.{field}", _shape_of(family, field, shape, value), bound)
     return fields
 
 
-def _check_numbers(prior: Any, name: str) -> None:
+def _check_numbers(prior: EmpiricalPrior | IndependentCuts, name: str) -> None:
     """Raise ValueError unless the fields of an empirical prior in `least` are numbers, and at least their bounds."""
     for field, bound in prior.least.items():
         _to_shape(getattr(prior, field), f"{name}.{field}", (), bound)
@@ -459,7 +460,7 @@ def _require_positive(values: np.ndarray, name: str) -> None:
         raise ValueError(f"{name} contains 0; the evidence of structures needs a proper prior. Pass positive numbers.")
 
 
-def _shape_error(got: str, columns: Any, shape: tuple[int, int]) -> ValueError:
+def _shape_error(got: str, columns: Columns, shape: tuple[int, int]) -> ValueError:
     """Return the error with the description `got` of `alpha`, and the shapes that `alpha` may have."""
     lengths = shown(columns.sizes().tolist())
     return ValueError(
@@ -468,7 +469,7 @@ def _shape_error(got: str, columns: Any, shape: tuple[int, int]) -> ValueError:
     )
 
 
-def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
+def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any:
     """Return `prior`, a complete prior such as another model's `prior_`, if it is over these classes and levels.
 
     Raises

@@ -25,7 +25,7 @@ from bayesnb.encoding.columns import (
 )
 from bayesnb.encoding.encoded_rows import CodedRows, NodeRows, padded_levels, sort_parents_first
 from bayesnb.encoding.levels import Factors, Levels
-from bayesnb.encoding.priors import context_concentrations, prior_of_contexts, prior_of_trees
+from bayesnb.encoding.priors import context_concentrations, prior_of_trees
 from bayesnb.encoding.table import Table
 from bayesnb.families import ContextsOfRows, ContextTree, Dirichlet, LevelCounts, TreeAveraged
 
@@ -363,7 +363,8 @@ class ContextColumns(NodeColumns):
 
     def prior(self, given: object, argument: str, classes: Levels) -> ContextTree:
         """Return the prior over context trees; `given`, scalar or (F,), is the total concentration of a feature."""
-        return prior_of_contexts(given, self, len(classes))
+        total = np.tile(context_concentrations(given, self), (len(classes), 1))
+        return ContextTree.from_shapes([self.shape(node) for node in self.nodes], total)
 
     def contexts_of_rows(
         self, base: CodedRows, alpha: object, label: np.ndarray, weight: np.ndarray, n_classes: int, rows: np.ndarray

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import SuspiciousColumnWarning, warn
 from bayesnb.encoding.columns import declared_categories
-from bayesnb.encoding.levels import MOST_EXACT, UNITS, Levels, factorize, to_objects
+from bayesnb.encoding.levels import MOST_EXACT, UNITS, Column, Levels, factorize, to_objects
 from bayesnb.encoding.table import Table, check_labels, to_table
 
 if TYPE_CHECKING:
@@ -415,7 +415,7 @@ def exact_cells(table: Table, j: int) -> np.ndarray:
     return _exact_numbers(table.column_numbers(j)) if is_numeric else _comparable_cells(column, table.label(j))
 
 
-def _comparable_cells(column: Any, where: str) -> np.ndarray:
+def _comparable_cells(column: Column, where: str) -> np.ndarray:
     """Return the cells (N,) of a column of levels as numbers with NaN if all are numbers, else as objects with None."""
     codes, values = factorize(column, where)
     cells = to_objects([*values, None])

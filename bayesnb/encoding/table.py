@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, compress
 from numbers import Integral, Number
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,19 +22,24 @@ from bayesnb.encoding.levels import (
     MISSING,
     UNITS,
     CellKind,
+    Column,
     Levels,
     cell_kind,
     count_as_numbers,
     exact_numbers,
     factorize,
     is_missing,
+    is_pandas,
     time_kind,
     times_to_numbers,
     to_array,
+    to_objects,
     to_python,
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayesnb.encoding.columns import Columns
 
 # == Check of a user's X, and access to its columns ================================================
@@ -68,7 +73,7 @@ class StackedColumns:
         """Numbers of rows and columns."""
         return len(self.columns[0]), len(self.columns)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: slice | tuple[slice, Sequence[int]] | np.ndarray) -> Any:
         """Return a slice of the rows as an array; the rows at some positions, or some columns `[:, index]`, stacked."""
         if isinstance(index, tuple):
             return StackedColumns(tuple(self.columns[j] for j in index[1]))
@@ -163,9 +168,10 @@ class Table:
             data = data[rows]
         return replace(self, data=data, names=names, n_rows=len(rows), numeric=numeric)
 
-    def column(self, j: int) -> Any:
+    def column(self, j: int) -> Column:
         """Return column j as the user gave it: a Series, or a 1-D array."""
-        return self.data[j] if self.is_frame else self.data[:, j]
+        column: Column = self.data[j] if self.is_frame else self.data[:, j]
+        return column
 
     def kind(self, j: int) -> CellKind:
         """Return the kind of the cells of column j of a dense table."""
@@ -396,7 +402,7 @@ def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> n
     return out
 
 
-def _widen_numbers(matrix: Any) -> Any:
+def _widen_numbers(matrix: sp.csr_array) -> sp.csr_array:
     """Return a sparse matrix of numbers in float64, in which sums of duplicates neither wrap nor round to float32."""
     return matrix if matrix.dtype == bool else matrix.astype(np.float64, copy=False)
 
@@ -455,14 +461,13 @@ def _has_converted(array: np.ndarray, X: object) -> bool:
     )
 
 
-def _series_to_array(series: Any) -> np.ndarray:
-    """Return a Series as an array, in which missing numbers of pandas' nullable types are NaN, and dates NumPy's."""
-    dtype = str(getattr(series, "dtype", ""))
-    if dtype.startswith("date32"):  # NumPy would see objects in Arrow's dates.
-        return np.asarray(series.array.__arrow_array__().cast("timestamp[s]"))
-    if dtype[:1] in "UIF" and hasattr(series, "iloc") and series.dtype.kind in "iuf" and series.hasnans:
-        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(series)
+def _series_to_array(column: Column) -> np.ndarray:
+    """Return a column as an array, in which missing numbers of pandas' nullable types are NaN, and dates NumPy's."""
+    if is_pandas(column) and (dtype := str(column.dtype)).startswith("date32"):
+        return np.asarray(column.array.__arrow_array__().cast("timestamp[s]"))  # NumPy would see objects.
+    if is_pandas(column) and dtype[:1] in "UIF" and column.dtype.kind in "iuf" and column.hasnans:
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(column)
 
 
 def _is_native(dtype: np.dtype) -> bool:
@@ -586,23 +591,23 @@ def check_partial_labels(y: object, n_rows: int, owner: str) -> tuple[Levels, np
     return classes, _map_codes(index, classes.index(labels.values).clip(min=MISSING))
 
 
-def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Levels, np.ndarray]:
+def _read_labels(y: object, n_rows: int | None, owner: str, name: str) -> tuple[Levels, np.ndarray]:
     """Return the classes that occur, and the (N,) index of each row's class, `MISSING` where the label is missing.
 
     The arguments and the errors are those of `check_labels`, which raises ValueError for missing labels too.
     """
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    y = labels_to_array(y, name)
-    if not y.shape or (len(y.shape) > 1 and y.shape[1] != 1):
-        raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
-    y = column_or_1d(y, warn=True)
-    if n_rows is not None and len(y) != n_rows:
-        raise ValueError(f"Found inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels.")
-    if y.dtype.kind in "fc":
-        _check_float_labels(y, name)
-    codes, values = factorize(y, f"Input {name}")
-    if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
+    labels = labels_to_array(y, name)
+    if not labels.shape or (len(labels.shape) > 1 and labels.shape[1] != 1):
+        raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(labels.shape)} instead.")
+    labels = column_or_1d(labels, warn=True)
+    if n_rows is not None and len(labels) != n_rows:
+        raise ValueError(f"Found inconsistent numbers of samples: X has {n_rows} rows, y has {len(labels)} labels.")
+    if labels.dtype.kind in "fc":
+        _check_float_labels(labels, name)
+    codes, values = factorize(labels, f"Input {name}")
+    if labels.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
         check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
     counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]  # `MISSING` is not counted.
     classes = Levels.from_values(compress(values, counts))
@@ -673,17 +678,13 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
         check_classification_targets(y[present])
 
 
-def labels_to_array(y: object, name: str) -> Any:
+def labels_to_array(y: object, name: str) -> np.ndarray:
     """Return labels as an array, in which a tuple of a list is one label; a table of labels as one of pandas."""
-    y = to_pandas(y, name)
-    if hasattr(y, "shape"):
-        return to_array(y) if hasattr(y, "to_list") else y
-    if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
-        return from_sequence(y, name)
-    array = np.empty(len(y), dtype=object)
-    for i, label in enumerate(y):
-        array[i] = label
-    return array
+    labels = to_pandas(y, name)
+    if hasattr(labels, "shape"):
+        return to_array(labels) if hasattr(labels, "to_list") else labels
+    has_tuples = isinstance(labels, list | tuple) and any(isinstance(label, tuple) for label in labels)
+    return to_objects(labels) if has_tuples else from_sequence(labels, name)
 
 
 def require_present(y: Any, positions: np.ndarray) -> None:
@@ -723,7 +724,7 @@ def _map_codes(codes: np.ndarray, position: np.ndarray) -> np.ndarray:
 _MOST_SHOWN = 12
 
 
-def read_labelled(argument: str, given: Any) -> dict[Hashable, Any] | None:
+def read_labelled(argument: str, given: object) -> dict[Hashable, object] | None:
     """Return a mapping or a pandas Series as a dict from label to entry; None for values that have no labels.
 
     Raises
@@ -735,34 +736,45 @@ def read_labelled(argument: str, given: Any) -> dict[Hashable, Any] | None:
         return {to_python(label): entry for label, entry in given.items()}
     if hasattr(given, "columns") or hasattr(given, "column_names"):
         raise ValueError(f"{argument} is a DataFrame, whose labels are not read. Pass a dict, a Series or to_numpy().")
-    if not hasattr(given, "iloc"):
+    if not is_pandas(given):
         return None
     return dict(zip(_index_labels(argument, given), given.tolist(), strict=True))
 
 
+def as_list(given: object) -> list[object]:
+    """Return an argument as a list: [] for None, and a single entry, such as a str, as the only one."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+
+
 def is_labelled(given: object) -> bool:
     """Return whether a value is matched by label: a mapping, or a Series or DataFrame of pandas."""
-    return isinstance(given, Mapping) or hasattr(given, "iloc")
+    return isinstance(given, Mapping) or is_pandas(given)
 
 
-def match_classes(argument: str, given: object, classes: Levels, read: Callable[[str, Any], Any] | None = None) -> Any:
-    """Return the entries of a labelled vector in the order of the classes; other values are returned unchanged.
+def match_classes(argument: str, given: object, classes: Levels) -> object:
+    """Return the entries of a labelled vector, numbers, in the order of the classes; other values unchanged.
 
-    Parameters
-    ----------
-    argument, given
-        Name and value of the argument.
-    classes : Levels
-    read : function of the name and the value of an entry, optional
-        Conversion of each entry. Default: to a float.
+    Raises
+    ------
+    ValueError
+        If the vector does not name exactly the classes, or an entry is not one number.
+    """
+    if read_labelled(argument, given) is None:
+        return given
+    return [_to_number(*entry) for entry in entries_by_class(argument, given, classes)]
+
+
+def entries_by_class(argument: str, given: object, classes: Levels) -> list[tuple[str, object]]:
+    """Return name and value of each entry of a labelled vector in the order of the classes.
 
     Raises
     ------
     ValueError
         If the vector does not name exactly the classes.
     """
-    if (labelled := read_labelled(argument, given)) is None:
-        return given
+    labelled = read_labelled(argument, given) or {}
     label_of = dict(zip(classes.index(labelled).tolist(), labelled, strict=True))
     if label_of.keys() != set(range(len(classes))):
         known = _list(classes.values)
@@ -770,11 +782,11 @@ def match_classes(argument: str, given: object, classes: Levels, read: Callable[
             raise _two_readings(argument, given, f"the classes are {known}", "classes")
         named = f"It names {_list(labelled)}; the classes are {known}"
         raise ValueError(f"{argument} must name exactly the classes. {named}.")
-    names = [label_of[c] for c in range(len(classes))]
-    return [(read or _to_number)(f"{argument}[{shown(label)}]", labelled[label]) for label in names]
+    labels = [label_of[c] for c in range(len(classes))]
+    return [(f"{argument}[{shown(label)}]", labelled[label]) for label in labels]
 
 
-def match_columns(argument: str, given: object, names: Sequence[str]) -> dict[int, Any]:
+def match_columns(argument: str, given: object, names: Sequence[str]) -> dict[int, object]:
     """Return the entries of a labelled vector by position of the column.
 
     Parameters
@@ -813,7 +825,7 @@ def match_columns(argument: str, given: object, names: Sequence[str]) -> dict[in
     return entries
 
 
-def select_columns(argument: str, given: object, columns: Columns) -> dict[int, Any]:
+def select_columns(argument: str, given: object, columns: Columns) -> dict[int, object]:
     """Return the entries of a labelled vector for a block of columns of X, by position in the block.
 
     `argument` and `given` are as in `match_columns`, by which labels of other columns and lengths were checked.
@@ -821,7 +833,8 @@ def select_columns(argument: str, given: object, columns: Columns) -> dict[int, 
     if isinstance(given, list | tuple):
         return {i: given[j] for i, j in enumerate(columns.index)}
     labelled = read_labelled(argument, given) or {}
-    by_name, by_position = ({key: i for i, key in enumerate(keys)} for keys in (columns.names, columns.index))
+    by_name = {name: i for i, name in enumerate(columns.names)}
+    by_position = {j: i for i, j in enumerate(columns.index)}
     from_start = {label: count_from_start(label, columns.n_features) for label in labelled}
     places = {label: _find_place(argument, key, by_name, by_position.get) for label, key in from_start.items()}
     return {place: labelled[label] for label, place in places.items() if place is not None}
@@ -879,7 +892,7 @@ def count_from_start(column: object, n_columns: int) -> object:
 
 
 def _find_place(
-    argument: str, column: object, by_name: Mapping[Any, int], place_of: Callable[[int], int | None]
+    argument: str, column: object, by_name: Mapping[str, int], place_of: Callable[[int], int | None]
 ) -> int | None:
     """Return the place of the column with this name or position, None for none; an integer may be a name, too."""
     if isinstance(column, str):
@@ -928,7 +941,7 @@ def by_rows(argument: str, given: object) -> object:
     ValueError
         If two rows have the same label.
     """
-    if not (hasattr(given, "iloc") and hasattr(given, "columns")):
+    if not (is_pandas(given) and hasattr(given, "columns")):
         return given
     return {label: given.iloc[i] for i, label in enumerate(_index_labels(argument, given))}
 
@@ -939,13 +952,13 @@ def names_classes(argument: str, given: object, classes: Levels, levels: Iterabl
     They are classes if an entry is a vector by level, or if some are known classes, and none is a known level.
     """
     labelled = read_labelled(argument, given) or {}
-    if any(isinstance(entry, list | tuple) or is_labelled(entry) or np.ndim(entry) for entry in labelled.values()):
+    if any(isinstance(e, list | tuple) or is_labelled(e) or np.asarray(e).ndim for e in labelled.values()):
         return True
     is_class, is_level = (known.index(labelled) >= 0 for known in (classes, Levels(tuple(levels))))
     return bool(is_class.any() and not is_level.any())
 
 
-def named_levels(argument: str, given: Any, classes: Levels, levels: Iterable[Hashable] = ()) -> list[Hashable]:
+def named_levels(argument: str, given: object, classes: Levels, levels: Iterable[Hashable] = ()) -> list[Hashable]:
     """Return the labels by which a vector for one column declares levels; none for a value without labels.
 
     Missing values are no levels. The labels 0, 1, … of a default index need not be meant as levels, and declare none.
@@ -960,7 +973,7 @@ def named_levels(argument: str, given: Any, classes: Levels, levels: Iterable[Ha
     return [label for label in labelled if not is_missing(label)]
 
 
-def _index_labels(argument: str, given: Any) -> list[Hashable]:
+def _index_labels(argument: str, given: pd.Series) -> list[Hashable]:
     """Return the labels of a Series or DataFrame of pandas; raise ValueError if a label occurs twice."""
     labels: list[Hashable] = given.index.tolist()
     if twice := [label for label, times in Counter(labels).items() if times > 1]:
@@ -968,9 +981,9 @@ def _index_labels(argument: str, given: Any) -> list[Hashable]:
     return labels
 
 
-def _has_default_index(given: Any) -> bool:
+def _has_default_index(given: object) -> TypeGuard[pd.Series]:
     """Return whether a value of pandas has the labels 0, 1, …, which pandas gives where nobody did."""
-    return hasattr(given, "iloc") and given.index.tolist() == list(range(len(given))) and len(given) > 0
+    return is_pandas(given) and given.index.tolist() == list(range(len(given))) and len(given) > 0
 
 
 def _to_number(name: str, entry: object) -> float:
@@ -981,7 +994,7 @@ def _to_number(name: str, entry: object) -> float:
     return float(value)
 
 
-def _two_readings(argument: str, given: Any, known: str, what: str) -> ValueError:
+def _two_readings(argument: str, given: pd.Series, known: str, what: str) -> ValueError:
     """Return the ValueError for a Series with a default index whose labels are not the classes, columns or levels."""
     return ValueError(
         f"{argument} is a Series with the default index 0 to {len(given) - 1}, and {known}. Read by label, the index "

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import bad_argument, require_number, shown
@@ -30,6 +31,7 @@ from bayesnb.encoding import (
     priors,
 )
 from bayesnb.encoding.levels import UNITS
+from bayesnb.encoding.priors import BlockPrior
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import Batch, LabelledRows, Parts
 from bayesnb.estimators.predictions import FittedClassifier, require_unnested
@@ -108,7 +110,7 @@ class NaiveBayesClassifier(FittedClassifier):
         encoded = updated._encode(classifier_state.read_batch(updated, X, y, sample_weight, groups=groups))
         self._commit(updated, encoded.count_levels())
         self._warn_of_columns()
-        classifier_state.warn_of_suspicious_columns(self, encoded)
+        self.encoding_.warn_of_suspicious_columns(encoded.table, encoded.label)
         return self
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
@@ -326,7 +328,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """Classifier with the same counts and without weights of terms: the classifier itself."""
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         for name in self._tags:
             setattr(tags.classifier_tags if name == "poor_score" else tags.input_tags, name, True)
@@ -499,7 +501,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         return [replace(known.encoding_, classes=batch.encoding.classes)]
 
-    def _block_prior(self, columns: Columns, classes: Levels) -> Any:
+    def _block_prior(self, columns: Columns, classes: Levels) -> BlockPrior:
         """Return the prior of one block by its hyperparameter: a family, or a function of the statistics to one."""
         argument = self._prior_argument(columns)
         return columns.prior(getattr(self, argument), argument, classes)
@@ -669,10 +671,11 @@ class HalvesClassifier(NaiveBayesClassifier):
         return self._fit_rows(X, y, sample_weight, groups)
 
 
-def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClassifier:
-    """Return the hyperparameter `nb.estimator`, or the default if it is None; raise ValueError if it cannot be used."""
+def wrapped_estimator(nb: BaseEstimator, default: NaiveBayesClassifier) -> NaiveBayesClassifier:
+    """Return the hyperparameter `estimator`, or the default if it is None; raise ValueError if it cannot be used."""
     require_unnested(nb)
-    base = default if nb.estimator is None else nb.estimator
+    given: object = vars(nb)["estimator"]
+    base = default if given is None else given
     if not isinstance(base, NaiveBayesClassifier):
         kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
         wanted = f"a classifier of bayesnb without weights, such as MixedNB(); it is {kind}"
@@ -689,7 +692,7 @@ def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
 
 def check_features(nb: BaseEstimator, encoding: Encoding) -> None:
     """Raise ValueError unless `n_features_in_` and `feature_names_in_` are those of the columns of the encoding."""
-    n, names = encoding.n_features, list(encoding.blank("").names)
+    n, names = encoding.n_features, encoding.feature_names
     require_attribute(nb, "n_features_in_", None, lambda m: type(m) is int and m == n, f"{n}, as in `fit`")
     require_attribute(nb, "feature_names_in_", names, lambda given: list(given) == names, "the names of the columns")
 

@@ -36,6 +36,7 @@ from bayesnb.encoding import (
     number_columns,
     numeric_columns,
 )
+from bayesnb.encoding.encoded_rows import NodeRows
 from bayesnb.encoding.levels import UNITS
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.encoding.structure import DEPENDENCE
@@ -300,12 +301,6 @@ def warn_of_dates(nb: BaseEstimator) -> None:
         )
 
 
-def warn_of_suspicious_columns(nb: NaiveBayesClassifier, batch: Batch | LabelledRows) -> None:
-    """Warn of the suspicious columns of the rows to which a classifier was fitted, unless the fit is internal."""
-    if not are_fits_internal():
-        nb.encoding_.warn_of_suspicious_columns(batch.table, batch.label)
-
-
 def read_known_columns(
     known: NaiveBayesClassifier, X: object, y: object, sample_weight: object, groups: object = None
 ) -> Batch:
@@ -438,12 +433,12 @@ class Parts:
         return FittedHalf(self.fit(batch).fitted_, batch)
 
 
-def _rows_under(columns: Any, rows: Any, table: Table) -> Rows:
+def _rows_under(columns: Columns, rows: Rows, table: Table) -> Rows:
     """Return rows under these columns, which are those that encoded them, but for arcs and levels without rows."""
-    base = rows if columns.network is None else rows.base
+    base = rows.base if isinstance(rows, NodeRows) else rows
     if not np.array_equal(getattr(base, "sizes", columns.base.sizes()), columns.base.sizes()):
         return columns.rows(table, ignore_unknown)
-    return base if columns.network is None else columns.rows_of_base(base)
+    return base if columns.network is None else columns.network.rows_of_base(base)
 
 
 class FittedHalf(NamedTuple):
@@ -482,7 +477,7 @@ class ContextHalf:
     def __init__(self, nb: Any, batch: LabelledRows, limits: Sequence[int], rows: np.ndarray) -> None:
         batch = nb._keep_used(batch)
         encoding, classes = batch.encoding, batch.encoding.classes
-        network: Any = encoding.blocks[0]
+        network = encoding.blocks[0].network
         cells = batch.rows[0]
         names, n_classes = network.base.names, len(classes)
         alone = batch._replace(encoding=replace(encoding, blocks=encoding.blocks[1:]), rows=batch.rows[1:])

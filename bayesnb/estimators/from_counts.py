@@ -191,7 +191,7 @@ class _Cells:
 
     def moments(self, columns: Columns, n_classes: int) -> Any:
         """Compute the statistics (C, F) of features of numbers; rows of the same class and feature are merged."""
-        family: Any = columns.family.statistics
+        family = columns.family.statistics
         names = [*columns.names, *columns.auxiliary.values()]
         positions = [self.rows_of(name, with_levels=False, kind=columns.kind) for name in names]
         rows, feature = np.concatenate(positions), np.repeat(np.arange(len(positions)), list(map(len, positions)))
@@ -264,7 +264,7 @@ def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
     import pandas as pd
 
     n = max(2, *map(len, levels.values()))
-    cells: dict[str, Any] = {}
+    cells: dict[str, np.ndarray] = {}
     for name, values in levels.items():
         column: list[object] = values or [1.0, 2.0]
         cells[name] = np.empty(n, object if values else float)
@@ -272,26 +272,26 @@ def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
     return pd.DataFrame(cells)
 
 
-def read_frame(table: Any) -> pd.DataFrame:
+def read_frame(table: object) -> pd.DataFrame:
     """Return the table of counts as a DataFrame with the columns `COLUMNS`, features as str; ValueError for others."""
     import pandas as pd
 
     require_iterable("table", table, "a DataFrame or a list of tuples")
-    table = to_pandas(table, "table")
-    if not isinstance(table, pd.DataFrame):
-        rows, n = list(table), len(COLUMNS)
+    frame = to_pandas(table, "table")
+    if not isinstance(frame, pd.DataFrame):
+        rows, n = list(frame), len(COLUMNS)
         for i, row in enumerate(rows):
             if not isinstance(row, Sized) or len(row) != n:
                 raise ValueError(f"table: row {i} is {shown(row)}; it must have {n} entries: {', '.join(COLUMNS)}.")
-        table = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
-    names = list(table.columns)
+        frame = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
+    names = list(frame.columns)
     for name in COLUMNS:
         if names.count(name) > 1 or (name not in names and name in ("class", "feature", "level", "count")):
             has = names.count(name) or "none"
             raise ValueError(f"table must have one column {name!r}, but has {has}. Its columns are {shown(names)}.")
-    table = table.reindex(columns=list(COLUMNS)).reset_index(drop=True)
-    feature = table["feature"].astype(object)
-    return table.assign(feature=feature.where(feature.isna(), feature.map(str)))
+    frame = frame.reindex(columns=list(COLUMNS)).reset_index(drop=True)
+    feature = frame["feature"].astype(object)
+    return frame.assign(feature=feature.where(feature.isna(), feature.map(str)))
 
 
 def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
@@ -358,5 +358,5 @@ def has_base_measure(columns: Columns) -> bool:
     """Return whether the likelihood of a block has a base measure that depends on the rows, such as 1/x!."""
     if columns.one_simplex:
         return True
-    family: Any = columns.family.statistics
+    family = columns.family.statistics
     return hasattr(family, "from_moments") and bool(np.any(np.asarray(family.log_base(np.full((1, 1), 2.0)))))

@@ -10,21 +10,22 @@ from typing import Any, Self
 import jax
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import Seed, read_seed, require_integer, require_number, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64
-from bayesnb._util.scikit_learn import BaseEstimator, DensityMixin
+from bayesnb._util.scikit_learn import DensityMixin
 from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.encoding.table import is_labelled
-from bayesnb.estimators import classifier_state, predictions
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features, require_attribute, wrapped_estimator
 from bayesnb.estimators.classifier_state import Batch
 from bayesnb.estimators.mixed import MixedNB
-from bayesnb.estimators.predictions import require_unnested
+from bayesnb.estimators.predictions import DisplayedEstimator, require_unnested
 from bayesnb.families import OF_NUMBERS
 from bayesnb.families.arrays import kernel, xp
 from bayesnb.fitted import counting, scoring
@@ -502,7 +503,7 @@ def _pool(prior: Any, empirical: Mapping[str, object]) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class NaiveBayesMixture(DensityMixin, BaseEstimator):
+class NaiveBayesMixture(DensityMixin, DisplayedEstimator):
     r"""Latent class model: a mixture of K components within which features are independent, fitted by EM.
 
     The component k of a row is not observed, and the features are independent given the component:
@@ -596,18 +597,12 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
 
     n_components: int = 1
     _: KW_ONLY
-    estimator: Any = None
+    estimator: object = None
     tol: float = 1e-5
     max_iter: int = 200
     n_init: int = 10
     seed: Seed = 0
     random_state: object = None
-
-    __getattr__ = classifier_state.raise_missing
-    __dir__ = predictions.list_attributes
-    _repr_html_inner = predictions.show_html
-    _repr_mimebundle_ = predictions.show_mimebundle
-    _get_fitted_attr_html = predictions.show_stored_attributes
 
     no_posterior = (
         "NaiveBayesMixture has point estimates of its parameters, by EM, but no posterior in closed form, and "
@@ -830,7 +825,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         read_options(self.max_iter, self.tol, read_seed(self.seed, self.random_state))
         self._base()
 
-    def _restore(self, stored: dict[str, Any]) -> None:
+    def _restore(self, stored: dict[str, object]) -> None:
         """Set the attributes of a file, unchecked; `_check` examines them."""
         self.__dict__.update(stored)
 
@@ -872,7 +867,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         """Return the hyperparameter `estimator`, by default `MixedNB()`; raise ValueError if it is unusable."""
         return wrapped_estimator(self, MixedNB())
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if self.estimator is None or isinstance(self.estimator, NaiveBayesClassifier):
             tags.input_tags = self._base().__sklearn_tags__().input_tags

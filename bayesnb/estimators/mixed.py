@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import families
@@ -16,7 +17,7 @@ from bayesnb._util.kinds import KINDS
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows, Table
 from bayesnb.encoding.priors import class_distribution, named_columns
-from bayesnb.encoding.table import is_labelled, match_columns
+from bayesnb.encoding.table import as_list, is_labelled, match_columns
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import HalvesClassifier, NaiveBayesClassifier, wrapped_estimator
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, CLASS_ALPHA, INCLUSION, LabelledRows
@@ -399,13 +400,6 @@ class MixedNB(HalvesClassifier):
     _tags = ("allow_nan",)
 
 
-def as_list(columns: object) -> list[object]:
-    """Return an argument as a list: [] for None, and a single column, such as a str, as the only entry."""
-    if columns is None:
-        return []
-    return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
-
-
 # == Naive Bayes averaged over the sets of features that depend on the class =======================
 
 
@@ -484,7 +478,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     array([1.  , 0.38])
     """
 
-    estimator: Any = None
+    estimator: object = None
     _: KW_ONLY
     inclusion: object = INCLUSION
     expected_features: float | None = None
@@ -545,7 +539,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             inclusion[value] = expit(float64(vague.update)(statistics).log_odds)
         return pd.DataFrame(inclusion, index=pd.Index(columns.names, name="feature")).rename_axis(columns="kappa")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         return self._base().__sklearn_tags__()
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ from bayesnb.encoding import (
     declared_categories,
 )
 from bayesnb.encoding.edges import check_edges
-from bayesnb.encoding.priors import read_dispersion
-from bayesnb.encoding.table import is_labelled, match_columns, named_levels, read_labelled
+from bayesnb.encoding.priors import BlockPrior, read_dispersion
+from bayesnb.encoding.table import as_list, is_labelled, match_columns, named_levels, read_labelled
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, CLASS_ALPHA, Batch, LabelledRows
 from bayesnb.families import (
@@ -386,9 +386,7 @@ def level_columns(
     unusable options.
     """
     require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)
-    is_list = isinstance(missing_values, Iterable) and not isinstance(missing_values, str | bytes)
-    given_marks: Any = missing_values if is_list else [] if missing_values is None else [missing_values]
-    marks = tuple(mark for mark in given_marks if type(mark).__name__ != "NAType")  # pd.NA is missing anyway
+    marks = tuple(mark for mark in as_list(missing_values) if type(mark).__name__ != "NAType")  # missing anyway
     if not all(isinstance(mark, Hashable) for mark in marks):
         raise bad_argument("missing_values", missing_values, "a hashable cell or a list of these")
     marked, known, declared = Levels.from_values(marks), [], []
@@ -433,13 +431,12 @@ def _read_categories(table: Table, index: Sequence[int], categories: object) -> 
     if is_labelled(categories):
         by_column = match_columns("categories", categories, table.names)
         return [by_column.get(j) for j in index]
-    levels: Any = categories
-    is_list = isinstance(levels, Sequence | np.ndarray) and not isinstance(levels, str)
-    if not is_list or len(levels) != len(index):
+    is_list = isinstance(categories, Sequence | np.ndarray) and not isinstance(categories, str)
+    if not isinstance(categories, Sequence | np.ndarray) or not is_list or len(categories) != len(index):
         raise bad_argument(
             "categories", categories, f"'auto', a dict {{feature: levels}}, or a list of {len(index)} lists"
         )
-    return list(levels)
+    return list(categories)
 
 
 # == Classifiers for numbers: Gaussian, Poisson and exponential features ===========================
@@ -820,7 +817,7 @@ class NegativeBinomialNB(RatesNB):
             )
         return super()._columns(table)
 
-    def _block_prior(self, columns: Columns, classes: Levels) -> Any:
+    def _block_prior(self, columns: Columns, classes: Levels) -> BlockPrior:
         """Return the prior of the counts by the hyperparameters, with known dispersions if these are given."""
         prior = super()._block_prior(columns, classes)
         if isinstance(self.dispersion, str) and self.dispersion == "evidence":
@@ -1083,7 +1080,7 @@ def _best_cuts(prior: Binned, statistics: LevelCounts) -> jax.Array:
 
 def cell_edges(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
     """Return the inner ends of the cells of each binned column, by name; empty for a column without observed cells."""
-    binned: list[Any] = [columns for columns in blocks if columns.kind == "binned"]
+    binned = [columns.base for columns in blocks if columns.kind == "binned"]
     pairs = (pair for columns in binned for pair in zip(columns.names, columns.edges, strict=True))
     return {name: np.zeros(0) if edges is None else edges for name, edges in pairs}
 

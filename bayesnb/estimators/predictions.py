@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sklearn.base
@@ -38,27 +38,26 @@ def summary(nb: BaseEstimator) -> str:
     return card(type(nb).__name__, title, *tables, notes=_try_section(_list_notes, nb)) if title else ""
 
 
-def _try_section(section: Callable[[Any], Iterator[str]], nb: object) -> Iterator[str]:
+def _try_section(section: Callable[[BaseEstimator], Iterator[str]], nb: BaseEstimator) -> Iterator[str]:
     """Yield the texts of a section, or none if it raises: a display must not fail, whatever was set after `fit`."""
     with suppress(Exception):
         yield from list(section(nb))
 
 
-def _class_weights(nb: Any) -> tuple[Any, np.ndarray, str]:
+def _class_weights(nb: BaseEstimator) -> tuple[FittedClassifier, np.ndarray, str]:
     """Return the classifier that has the statistics, its (C,) class weights, and the word "class" or "component"."""
-    is_mixture = "estimator_" in vars(nb)
-    counting = nb.estimator_ if is_mixture else nb
-    return counting, np.asarray(counting.class_count_, dtype=float), "component" if is_mixture else "class"
+    counting: FittedClassifier = vars(nb).get("estimator_", nb)
+    return counting, np.asarray(counting.class_count_, dtype=float), "class" if counting is nb else "component"
 
 
-def _describe_data(nb: Any) -> Iterator[str]:
+def _describe_data(nb: BaseEstimator) -> Iterator[str]:
     """Yield one sentence: the numbers of rows, features, and classes or components."""
-    _, count, word = _class_weights(nb)
-    n, groups = nb.n_features_in_, word if len(count) == 1 else {"class": "classes"}.get(word, f"{word}s")
+    counting, count, word = _class_weights(nb)
+    n, groups = counting.n_features_in_, word if len(count) == 1 else {"class": "classes"}.get(word, f"{word}s")
     yield f"fitted to {count.sum():.10g} rows of {n} feature{'s' * (n != 1)}, {len(count)} {groups}"
 
 
-def _features_html(nb: Any) -> Iterator[str]:
+def _features_html(nb: BaseEstimator) -> Iterator[str]:
     """Yield an HTML table with kind, number of columns and stated prior of each block of features."""
     counting, _, _ = _class_weights(nb)
     base = getattr(counting, "unweighted", counting)
@@ -72,7 +71,7 @@ def _features_html(nb: Any) -> Iterator[str]:
     yield table(rows, ("features", "columns", "prior"))
 
 
-def _classes_html(nb: Any) -> Iterator[str]:
+def _classes_html(nb: BaseEstimator) -> Iterator[str]:
     """Yield an HTML table with weight and percentage of the rows of each class or component."""
     counting, count, word = _class_weights(nb)
     total, labels = count.sum() or 1.0, [v if isinstance(v, str) else shown(v) for v in counting.classes_.tolist()]
@@ -83,7 +82,7 @@ def _classes_html(nb: Any) -> Iterator[str]:
     yield table(rows, (word, "rows", "share"))
 
 
-def _weights_html(nb: Any) -> Iterator[str]:
+def _weights_html(nb: BaseEstimator) -> Iterator[str]:
     """Yield an HTML table of a `WeightedNB`: number and range of the weights, temperature, and log losses."""
     weights = vars(nb)["weights_"]
     rows = [("weights", len(weights.weight)), ("temperature", weights.temperature)]
@@ -92,18 +91,19 @@ def _weights_html(nb: Any) -> Iterator[str]:
     yield table([*rows, ("experts", str(weights.gain))] if hasattr(weights, "gain") else rows)
 
 
-def _iterations_html(nb: Any) -> Iterator[str]:
+def _iterations_html(nb: BaseEstimator) -> Iterator[str]:
     """Yield an HTML table of a mixture: whether EM converged, and the number of iterations."""
-    yield table([("converged", "yes" if nb.converged_ else "no"), ("iterations", nb.n_iter_)])
+    fitted = vars(nb)
+    yield table([("converged", "yes" if fitted["converged_"] else "no"), ("iterations", fitted["n_iter_"])])
 
 
-def _list_notes(nb: FittedClassifier) -> Iterator[str]:
+def _list_notes(nb: BaseEstimator) -> Iterator[str]:
     """Yield sentences about the posterior: why it is not exact, or what it assumes and what the same rows chose."""
-    if nb.no_posterior is not None:
-        yield f"No exact posterior: {nb.no_posterior}"
+    if (reason := getattr(nb, "no_posterior", None)) is not None:
+        yield f"No exact posterior: {reason}"
         return
     yield _HOLDS
-    if chosen := nb.fitted_.chosen:
+    if chosen := vars(nb)["fitted_"].chosen:
         yield f"The same rows were used to choose {' and '.join(chosen)}."
 
 
@@ -115,7 +115,7 @@ def require_unnested(nb: BaseEstimator) -> None:
 
     The time of scikit-learn's `repr` doubles with each level of nesting.
     """
-    inner: Any = nb
+    inner: object = nb
     while isinstance(inner := getattr(inner, "estimator", None), BaseEstimator):
         if isinstance(inner, type(nb)) or isinstance(nb, type(inner)):
             name = type(nb).__name__
@@ -124,7 +124,7 @@ def require_unnested(nb: BaseEstimator) -> None:
             )
 
 
-def list_attributes(nb: FittedClassifier) -> list[str]:
+def list_attributes(nb: object) -> list[str]:
     """Return the names of the attributes that exist; properties of a fitted classifier are listed without reading them.
 
     scikit-learn's list reads every attribute, and so computes the posterior. Left out are names that other classifiers
@@ -136,7 +136,7 @@ def list_attributes(nb: FittedClassifier) -> list[str]:
     members = {name: inspect.getattr_static(type(nb), name, None) for name in names}
     refused = {name for name, member in members.items() if name[0] != "_" and _is_refusal(member)}
     with suppress(Exception):  # Completion must not fail, whatever was set after `fit`.
-        if nb.no_posterior is not None or nb.no_evidence is not None:
+        if any(getattr(nb, name, None) is not None for name in ("no_posterior", "no_evidence")):
             refused.add("log_evidence_")
     return [n for n in names if n not in refused and (isinstance(members[n], property) or hasattr(nb, n))]
 
@@ -161,7 +161,7 @@ def show_mimebundle(nb: BaseEstimator, **kwargs: object) -> dict[str, str]:
     return bundle
 
 
-def show_stored_attributes(nb: BaseEstimator, doc_link: str = "") -> Any:
+def show_stored_attributes(nb: BaseEstimator, doc_link: str = "") -> object:
     """Return scikit-learn's HTML table of fitted attributes, without properties, which would be computed."""
     displayed = sklearn.base.BaseEstimator()
     for name in {*vars(nb), "classes_", "class_count_"} - {"fitted_", "model_"}:
@@ -185,8 +185,8 @@ def _empty_scores(nb: FittedClassifier, no_rows: object) -> np.ndarray:
     return np.empty((0, len(nb.classes_)))
 
 
-class FittedClassifier(ClassifierMixin, BaseEstimator):
-    """Base class of classifiers with `fitted_`: posterior as attributes, class probabilities of rows."""
+class DisplayedEstimator(BaseEstimator):
+    """Base class of estimators whose displays, and errors before `fit`, compute no property."""
 
     if not TYPE_CHECKING:  # or checkers would take any attribute for one
         __getattr__ = classifier_state.raise_missing
@@ -194,6 +194,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     _repr_html_inner = show_html
     _repr_mimebundle_ = show_mimebundle
     _get_fitted_attr_html = show_stored_attributes
+
+
+class FittedClassifier(ClassifierMixin, DisplayedEstimator):
+    """Base class of classifiers with `fitted_`: posterior as attributes, class probabilities of rows."""
 
     estimate: Estimate
     fitted_: Fitted
@@ -520,7 +524,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         groups: object = None,
     ) -> np.ndarray:
         """Apply `output` to the (N, C) joint log probabilities of the rows of X, by a reading or by draws."""
-        if "fitted_" not in vars(self):
+        if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
         if draws is not None:
             return self._score_draws(draws, X, output, estimate, class_prior, groups)

@@ -28,10 +28,12 @@ from bayesnb.encoding import (
     ignore_unknown,
 )
 from bayesnb.encoding.encoded_rows import CodedRows
+from bayesnb.encoding.priors import BlockPrior
+from bayesnb.encoding.table import as_list
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
 from bayesnb.estimators.classifier_state import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS, LabelledRows, number_positions
-from bayesnb.estimators.mixed import MixedNB, as_list
+from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.plain import cell_columns, declared_columns, level_columns, most_probable_cuts
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.fitted import scoring
@@ -169,7 +171,7 @@ class StructuredNB(NaiveBayesClassifier):
         fitted.require_single_model("query")
         encoding = fitted.encoding
         columns = encoding.blocks[0].network
-        if CLASS in encoding.blank(fitted.name).names:
+        if CLASS in encoding.feature_names:
             raise ValueError(f"query: a column is called {CLASS!r}, which is the name of the class. Rename the column.")
         levels: dict[str, list[Hashable]] = {CLASS: list(encoding.classes.values)}
         names: dict[object, str] = {CLASS: CLASS}
@@ -207,7 +209,7 @@ class StructuredNB(NaiveBayesClassifier):
                 table = table[(slice(None), *(slice(n) for n in columns.base.sizes()[parents]))]
                 factors.append(((CLASS, *(columns.base.names[p] for p in (*parents, child))), table))
         probability = conditional(factors, asked, evidence)  # raises if the table is too large for an index, too
-        index: Any = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
+        index = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
         return pd.Series(probability.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
 
     def _may_count(self) -> bool:
@@ -473,7 +475,9 @@ class StructuredNB(NaiveBayesClassifier):
             return prior
         return replace(prior, weights=TermWeights.split(np.zeros(len(classes)), weight, sizes))
 
-    def _margin_prior(self, columns: Any, classes: Levels, network: Any = None, family: Any = None) -> Any:
+    def _margin_prior(
+        self, columns: Columns, classes: Levels, network: NodeColumns = NO_COLUMNS, family: object = None
+    ) -> BlockPrior:
         """Return the prior of columns given the class alone, beside a network with prior `family`.
 
         Beside context tables the network is not needed.
@@ -483,7 +487,7 @@ class StructuredNB(NaiveBayesClassifier):
         if columns.role == "margin":
             return columns.prior(ALPHA, "alpha", classes)
         if self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes):
-            return self._table_type.from_base(columns).prior(self.alpha, "alpha", classes)
+            return self._table_type.from_base(columns.base).prior(self.alpha, "alpha", classes)
         alone = network.prior_without_parents(family, divided=self._divides_alpha)
         tables = dict(zip(network.base.index, network.base.tables(np.asarray(alone.concentration)), strict=True))
         alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
@@ -508,7 +512,7 @@ class StructuredNB(NaiveBayesClassifier):
         Cells are between quantiles if the class of classifiers has margins, else the bins of the most probable binning.
         """
         encoding, of_levels, of_numbers = batch.encoding, batch.rows[0], batch.rows[-1]
-        numbers: Any = encoding.blocks[-1]
+        numbers = encoding.blocks[-1].base
         cuts = [np.zeros(0) if edges is None else edges for edges in numbers.edges]
         if not self._has_margins:
             cuts = most_probable_cuts(encoding.classes, numbers, of_numbers, batch.label, batch.weight)

@@ -22,13 +22,14 @@ from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Levels, Node, NodeColumns, PairColumns, Rows
-from bayesnb.encoding.table import is_labelled
+from bayesnb.encoding.encoded_rows import NodeRows
+from bayesnb.encoding.priors import BlockPrior
+from bayesnb.encoding.table import as_list, is_labelled
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import HalvesClassifier
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, ContextHalf, LabelledRows
-from bayesnb.estimators.mixed import as_list
 from bayesnb.estimators.structured import NO_COLUMNS, StructuredNB, position
-from bayesnb.families import LevelCounts
+from bayesnb.families import LevelCounts, TreeAveraged
 from bayesnb.families.arrays import kernel, xp
 from bayesnb.families.protocol import Variates
 from bayesnb.fitted import scoring
@@ -574,7 +575,7 @@ class TAN(HalvesClassifier, StructuredNB):
         """Hyperparameter `score`."""
         return vars(self).get("score", "mi")
 
-    def _block_prior(self, columns: Columns, classes: Levels) -> Any:
+    def _block_prior(self, columns: Columns, classes: Levels) -> BlockPrior:
         """Return the prior of one block; full tables under score="evidence" have the prior that scored arcs.
 
         That is the prior given the class alone, with concentrations divided by the number of values of the parent.
@@ -586,7 +587,7 @@ class TAN(HalvesClassifier, StructuredNB):
     @property
     def _divides_alpha(self) -> bool:
         """Whether the concentrations of a column are divided among the values of its parent."""
-        return vars(self).get("score", "mi") == "evidence" and self.prior is None and self._table_type is NodeColumns
+        return self._criterion == "evidence" and self.prior is None and self._table_type is NodeColumns
 
     def _checked_root(self, encoding: Encoding, columns: NodeColumns) -> int:
         """Return the position of `root`, by default 0; raise ValueError if `root` or `score` cannot be used."""
@@ -1180,12 +1181,12 @@ class TreeAveragedNB(PairsNB):
 
 
 @kernel
-def _arc_probability(family: Any) -> jax.Array:
+def _arc_probability(family: TreeAveraged) -> jax.Array:
     """Compute (F (F - 1)/2,) posterior probabilities of arcs, pairs in the order of `np.triu_indices(F, 1)`."""
     return xp.asarray(family.arc_probability())
 
 
-def _draw_trees(variates: Variates, n: int, family: Any) -> Any:
+def _draw_trees(variates: Variates, n: int, family: TreeAveraged) -> Any:
     """Draw (n, F) parents of the columns from the posterior of trees, by the given variates; -1 for none."""
     return family.draw_trees(variates, n)
 
@@ -1558,7 +1559,8 @@ class FittedAverage(Fitted):
     def _score_by_naive_bayes(self, rows: tuple[Rows, ...], score: ScoreModel, none: np.ndarray) -> np.ndarray:
         """Compute (m, C) log p(class, row) by naive Bayes, for the m rows in the mask `none` (n,)."""
         naive = self._models[1]
-        taken: tuple[Any, ...] = tuple(r.take(none) for r in rows)
-        if (columns := naive.encoding.blocks[0].network) is not None:
-            taken = columns.rows_of_base(taken[0].base).counting_rows(), *taken[1:]
+        taken = tuple(r.take(none) for r in rows)
+        if isinstance(taken[0], NodeRows):
+            network = naive.encoding.blocks[0].network
+            taken = network.rows_of_base(taken[0].base).counting_rows(), *taken[1:]
         return score(naive, taken, none)

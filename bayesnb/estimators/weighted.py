@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +27,7 @@ from bayesnb.estimators.structures import KDB
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import WEIGHTS, NotOfferedError, current_state
 from bayesnb.kernels import Output
+from bayesnb.model import Estimate
 from bayesnb.weights.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit
 from bayesnb.weights.experts import ExpertWeights, Gain, cross_fit_experts, pool_experts, read_experts
 from bayesnb.weights.terms import Weights, read_weight_draws
@@ -316,13 +318,13 @@ class WeightedNB(WeightAttributes):
     [0.99, 0.84]
     """
 
-    estimator: Any = None
+    estimator: object = None
     weights: Any = "auto"
     _: KW_ONLY
     max_rows: int = 10_000
     seed: Seed = 0
     random_state: object = None
-    experts: Any = ()
+    experts: object = ()
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
@@ -383,7 +385,7 @@ class WeightedNB(WeightAttributes):
         classifier_state.replace_state(self, self._weigh(base, simplest, encoded, every))
         model = self.unweighted
         model._warn_of_columns()
-        classifier_state.warn_of_suspicious_columns(model, every.counted())
+        model.encoding_.warn_of_suspicious_columns(encoded.table, encoded.label)
         return self
 
     def refit(self, X: object, y: object, sample_weight: object = None, groups: object = None) -> Self:
@@ -734,14 +736,14 @@ class WeightedNB(WeightAttributes):
             self.weights_.check()
 
     def _score_draws(
-        self, draws: object, X: object, output: Output, estimate: Any, class_prior: object, groups: object
+        self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object, groups: object
     ) -> np.ndarray:
         """Apply `output` to log averages (N, C) over draws: P(class | row) by weights, p(class, row) by parameters."""
         if self.weights_ is None or (weight_draws := read_weight_draws(self.weights_, draws)) is None:
             return super()._score_draws(draws, X, output, estimate, class_prior, groups)
         return weight_draws.score(current_state(self), X, output, estimate, class_prior)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = self._inner.__sklearn_tags__()
         if self.estimator is None:  # The default estimator of a sparse matrix is MultinomialNB.
             tags.input_tags.sparse = True

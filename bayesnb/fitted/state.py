@@ -263,7 +263,7 @@ class Fitted:
     def require_no_experts(self, who: str, reason: str) -> None:
         """Raise NotOfferedError, with the `reason` that a caller `who` takes no experts, if some terms are experts'."""
         for columns in self.encoding.blocks:
-            if columns.has_experts:
+            if columns.kind == "expert":
                 names = f"the terms {shown(list(columns.term_names))} are those of experts, {reason}"
                 raise NotOfferedError(f"{who}: {names} Or fit the {self.name} without experts.")
 
