@@ -303,9 +303,8 @@ class Encoding:
         """
         if not is_labelled(prior):
             return
-        kinds = {
-            j: block.kind for block in self.blocks if block.network is None and not block.role for j in block.index
-        }
+        alone = [block for block in self.blocks if block.network is None and block.role is None]
+        kinds = {j: block.kind for block in alone for j in block.index}
         kinds |= {j: "exposure" for base in self._bases() for j in base.auxiliary}
         numeric = numeric_columns(self.blocks)
         for j in sorted(priors.named_columns(argument, prior, self.feature_names)):

@@ -92,6 +92,8 @@ class Columns(ABC):
     """Columns of the same features without parents."""
     nodes: Any
     """Positions in `base` of each feature, then of its parents."""
+    network: Any = None
+    """Columns that may have parents, as `NodeColumns`; None if they have no parents."""
     sums_missing: ClassVar[bool] = False
     """Whether rows score with missing cells summed out, where these have parents or children."""
     role: ClassVar[Literal["root", "margin"] | None] = None
@@ -109,11 +111,6 @@ class Columns(ABC):
     def statistics(self) -> type[Any]:
         """Type of the sufficient statistics."""
         return self.family.statistics
-
-    @property
-    def network(self) -> Any:
-        """Columns that may have parents, as `NodeColumns`; default: None, as these columns have no parents."""
-        return None
 
     @property
     def unlearned(self) -> list[str]:

@@ -642,9 +642,8 @@ def prior_from_interval(lower: float, upper: float, prob: float = 0.95, family: 
     """
     require_choice("family", family, tuple(_SUPPORT))
     require_probability("prob", prob)
-    low, high = (
-        require_number(name, end, "a number", np.isfinite) for name, end in (("lower", lower), ("upper", upper))
-    )
+    low = require_number("lower", lower, "a number", np.isfinite)
+    high = require_number("upper", upper, "a number", np.isfinite)
     if not low < high:
         raise ValueError(f"lower={low:g} must be below upper={high:g}.")
     least, greatest = _SUPPORT[family]

@@ -289,11 +289,8 @@ class NodeColumns(OneLevelColumns):
         """
         alone = {}
         for (child, *_), table in zip(self.nodes, self.tables(np.asarray(prior.concentration)), strict=True):
-            given = (
-                table.reshape(len(table), -1, table.shape[-1])
-                if table.size
-                else np.ones((len(table), 1, table.shape[-1]))
-            )
+            n_classes, *_, n_levels = table.shape
+            given = table.reshape(n_classes, -1, n_levels) if table.size else np.ones((n_classes, 1, n_levels))
             alone[child] = given.sum(axis=1) if divided else given[:, 0]
         alpha = np.concatenate([alone[child] for child in sorted(alone)], axis=1)
         return Dirichlet(alpha, self.base.groups(), len(self.base.index))

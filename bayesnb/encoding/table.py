@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, compress
-from numbers import Integral, Number
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
@@ -377,13 +377,7 @@ def to_table(X: Any, owner: str, *, least_rows: int = 1) -> Table:
             "each sample. Reshape your data: X.reshape(1, -1) is a row. Count the words of texts by text.BagOfWords."
         )
     array = check_array(
-        X,
-        dtype=None,
-        accept_sparse="csr",
-        ensure_all_finite=False,
-        ensure_min_samples=least_rows,
-        estimator=owner,
-        input_name="X",
+        X, dtype=None, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=least_rows, estimator=owner
     )
     return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
 
@@ -625,21 +619,9 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n_rows)
-    sample_weight = to_pandas(sample_weight, "sample_weight")
-    if isinstance(sample_weight, Number):
-        sample_weight = np.full(n_rows, to_numbers("sample_weight", sample_weight))
-    try:
-        weight = check_array(
-            sample_weight,
-            ensure_2d=False,
-            dtype=np.float64,
-            ensure_all_finite=False,
-            ensure_min_samples=min(n_rows, 1),
-            input_name="sample_weight",
-        )
-    except (TypeError, ValueError, OverflowError):
-        to_numbers("sample_weight", sample_weight)  # Its message names the argument.
-        raise
+    weight = to_numbers("sample_weight", to_pandas(sample_weight, "sample_weight"))
+    if not weight.shape:
+        weight = np.full(n_rows, weight)
     if weight.shape != (n_rows,):
         expected = f"one number, or an array of shape {(n_rows,)} with one weight for each row"
         raise ValueError(f"sample_weight has shape {weight.shape}; pass {expected}.")
@@ -662,7 +644,7 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
         )
     if n_rows and not weight.any():
         raise ValueError(ZERO_WEIGHTS)
-    return np.asarray(weight)
+    return weight
 
 
 def _check_float_labels(y: np.ndarray, name: str) -> None:

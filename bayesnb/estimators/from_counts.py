@@ -94,11 +94,10 @@ def from_counts(nb: NB, table: object, *, log_base: float | None = None) -> NB:
         if log_base is None:
             word = "the log multinomial coefficients of the rows"
             of_cells = [f"{'x log t ' * bool(c.auxiliary)}-log x! of the cells" for c in depends]
-            sums = " and ".join(
-                dict.fromkeys(word if c.one_simplex else s for c, s in zip(depends, of_cells, strict=True))
-            )
+            sums = [word if c.one_simplex else s for c, s in zip(depends, of_cells, strict=True)]
             raise ValueError(
-                f"{type(nb).__name__}: counts do not determine a term of log_evidence_, the sum of {sums}. Pass this "
+                f"{type(nb).__name__}: counts do not determine a term of log_evidence_, the sum of "
+                f"{' and '.join(dict.fromkeys(sums))}. Pass this "
                 "sum as log_base; log_base=0 is enough to compare models of the same rows."
             )
         require_number("log_base", log_base, "a number", np.isfinite)

@@ -117,9 +117,8 @@ def run_starts(
 
     def iterate(statistics: Statistics) -> tuple[float, Statistics]:
         """Do one iteration: return the objective at the parameters of these statistics, and the next statistics."""
-        parameters, log_labeled, penalties = _maximize(
-            padded, padded_labeled, scoring.pad_statistics(encoding, statistics)
-        )
+        padded_counts = scoring.pad_statistics(encoding, statistics)
+        parameters, log_labeled, penalties = _maximize(padded, padded_labeled, padded_counts)
         value = float(log_labeled)
         value += sum(float(np.asarray(p)[..., :width].sum()) for p, width in zip(penalties, widths, strict=True))
         statistics = labeled
@@ -370,9 +369,7 @@ def fit_em(
     """
     seed = read_options(max_iter, tol, seed)
     require_integer("restarts", restarts, 0)
-    weight = require_number(
-        "weight", weight, "a number of at least 0, the weight of an unlabelled row", lambda w: w >= 0
-    )
+    weight = require_number("weight", weight, "a number of at least 0, for a row without a label", lambda w: w >= 0)
     model = clone_for_em(nb, "fit_em")
     table = read_columns(model, X, reset=True)
     classes, label = check_partial_labels(y, table.n_rows, type(nb).__name__)
@@ -380,9 +377,8 @@ def fit_em(
     known = (label >= 0) & (weights > 0)
     arguments = [("X", table, np.where(label < 0, weight * weights, 0.0))]
     if X_unlabeled is not None:
-        more = replace(
-            read_columns(model, X_unlabeled), time_units=None
-        )  # X tells the units, once its rows are counted.
+        # X tells the units, once its rows are counted.
+        more = replace(read_columns(model, X_unlabeled), time_units=None)
         arguments.append(("X_unlabeled", more, np.full(more.n_rows, weight)))
     arguments = [(name, rows, w) for name, rows, w in arguments if w.any()]
     if not known.any():

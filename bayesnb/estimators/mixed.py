@@ -293,10 +293,8 @@ class MixedNB(HalvesClassifier):
     @property
     def _chooses_densities(self) -> bool:
         """Whether `fit` chooses between normal and binned densities for each column of numbers."""
-        given = isinstance(self.prior, NaiveBayes) and all(
-            getattr(f, "kind", None) != "binned" for f in self.prior.blocks
-        )
-        return self.numbers == "auto" and not given
+        given = self.prior.blocks if isinstance(self.prior, NaiveBayes) else None
+        return self.numbers == "auto" and (given is None or any(getattr(f, "kind", None) == "binned" for f in given))
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         """Return what the counted rows chose: densities and cells of numbers, and tuned hyperparameters."""

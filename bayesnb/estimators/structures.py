@@ -44,11 +44,22 @@ from bayesnb.weights.halves import N_SPLITS, random_halves
 if TYPE_CHECKING:
     import pandas as pd
 
+
+@dataclass(eq=False, repr=False)
+class OneNetworkNB(HalvesClassifier, StructuredNB):
+    """Base class of the classifiers with one network, whose densities halves of the rows may choose."""
+
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    prior: object = None
+    random_state: object = None
+
+
 # == Classifiers with given arcs between features: any network, and one parent of all others (SPODE)
 
 
 @dataclass(eq=False, repr=False)
-class NetworkNB(HalvesClassifier, StructuredNB):
+class NetworkNB(OneNetworkNB):
     r"""Naive Bayes augmented by an acyclic network between the categorical features, which you give.
 
     Each feature depends on the class and on its parents among the features:
@@ -185,10 +196,7 @@ class NetworkNB(HalvesClassifier, StructuredNB):
 
     parents: Mapping[Hashable, object] | None = None
     _: KW_ONLY
-    estimate: Estimate = "predictive"
     tables: str = "full"
-    prior: object = None
-    random_state: object = None
 
     _needs_arcs = False
 
@@ -217,7 +225,7 @@ class NetworkNB(HalvesClassifier, StructuredNB):
 
 
 @dataclass(eq=False, repr=False)
-class SPODE(HalvesClassifier, StructuredNB):
+class SPODE(OneNetworkNB):
     r"""Superparent one-dependence estimator: one column is a parent of all others.
 
     Each feature depends on the class and on the superparent x_p:
@@ -339,10 +347,7 @@ class SPODE(HalvesClassifier, StructuredNB):
 
     parent: object = None
     _: KW_ONLY
-    estimate: Estimate = "predictive"
     tables: str = "full"
-    prior: object = None
-    random_state: object = None
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return (j, p) for all columns j but the parent p, and (p,); ValueError for an unusable `parent`."""
@@ -373,7 +378,7 @@ class _Criterion:
 
 
 @dataclass(eq=False, repr=False)
-class TAN(HalvesClassifier, StructuredNB):
+class TAN(OneNetworkNB):
     r"""Tree-augmented naive Bayes: each column has at most one other column as a parent, learned from the rows.
 
     Each feature depends on the class and on at most one other feature, its parent in a tree or forest:
@@ -517,10 +522,7 @@ class TAN(HalvesClassifier, StructuredNB):
     score: Any = "mi"
     root: object = None
     _: KW_ONLY
-    estimate: Estimate = "predictive"
     tables: str = "full"
-    prior: object = None
-    random_state: object = None
 
     _learned = "the tree"
 
@@ -619,7 +621,7 @@ _CHUNK = 2**24
 
 
 @dataclass(eq=False, repr=False)
-class KDB(HalvesClassifier, StructuredNB):
+class KDB(OneNetworkNB):
     r"""k-dependence Bayes: each column has up to k other columns as parents, learned from the rows.
 
     Each feature depends on the class and on its parents among the features:
@@ -755,10 +757,7 @@ class KDB(HalvesClassifier, StructuredNB):
     k: Any = "auto"
     max_features: Any = "auto"
     _: KW_ONLY
-    estimate: Estimate = "predictive"
     numbers: str = "binned"
-    prior: object = None
-    random_state: object = None
 
     _learned = "the network"
     tables = "context"
