@@ -121,7 +121,7 @@ def run_starts(
         parameters, log_labeled, penalties = _maximize(padded, padded_labeled, padded_counts)
         value = float(log_labeled)
         value += sum(float(np.asarray(p)[..., :width].sum()) for p, width in zip(penalties, widths, strict=True))
-        statistics = labeled
+        statistics, where = labeled, ""
         for argument, row_batches in zip(unlabeled, batches, strict=True):
             total, log_rows = counting.empty(argument.rows, n_classes), []
             for batch in row_batches:
@@ -129,14 +129,16 @@ def run_starts(
                 log_rows.append(log_row)
             expected, log_row = counting.finish(encoding, total), np.concatenate(log_rows)[: len(argument.weight)]
             value += argument.weight @ log_row + float(expected.log_base)
-            if not np.isfinite(log_row).all():
-                i = int(np.argmin(np.isfinite(log_row)))
-                raise _no_maximum_error(
-                    value, f" (row {argument.index[i]} of {argument.name} has log p(row) = {log_row[i]})"
-                )
+            if not where and not (is_finite := np.isfinite(log_row)).all():
+                i = int(np.argmin(is_finite))
+                where = f" (row {argument.index[i]} of {argument.name} has log p(row) = {log_row[i]})"
             statistics = statistics.merge(expected)
         if not np.isfinite(value):
-            raise _no_maximum_error(value)
+            raise ValueError(
+                f"EM: the objective is {value}{where}. Under an improper prior (alpha = 0, rate = 0) a value that does "
+                "not occur in a class is impossible in the class, a variance may become zero, and a parameter without "
+                "observed cells is undefined. Use a proper prior."
+            )
         return value, statistics
 
     runs = []
@@ -200,15 +202,6 @@ def _add_expected_counts(
     responsibility = xp.exp(joint - log_row[:, None])
     expected = weight[:, None] * xp.where(responsibility > _NEGLIGIBLE, responsibility, 0.0)
     return total.observe_responsibilities(x, expected, log_base + kernel_log_base(total.blocks, x)), log_row
-
-
-def _no_maximum_error(objective: float, where: str = "") -> ValueError:
-    """Return the ValueError for an objective that is not finite; `where` names the row that is impossible."""
-    return ValueError(
-        f"EM: the objective is {objective}{where}. Under an improper prior (alpha = 0, rate = 0) a value that does not "
-        "occur in a class is impossible in the class, a variance may become zero, and a parameter without observed "
-        "cells is undefined. Use a proper prior."
-    )
 
 
 # == Semi-supervised fits by EM =====================================================================

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 # == Naive Bayes over columns of several kinds =====================================================
 
-_NUMBERS = ("gaussian", "binned", "auto")
 _ROUNDING = 1e-9
 
 
@@ -260,9 +259,8 @@ class MixedNB(HalvesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return one block for each kind that columns of the table have; raise for sparse data and bad options."""
-        if table.is_sparse:
-            raise TypeError("Sparse data was passed for X, but MixedNB takes dense data; pass X.toarray().")
-        require_choice("numbers", self.numbers, _NUMBERS)
+        table.require_dense()
+        require_choice("numbers", self.numbers, ("gaussian", "binned", "auto"))
         # Options of kinds that this table lacks are checked too, as a misspelt one would fail with later rows only.
         require_choice("handle_unknown", self.handle_unknown, HANDLE_UNKNOWN)
         for family in families.OF_NUMBERS:
