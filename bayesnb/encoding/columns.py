@@ -548,7 +548,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         Values that mark a missing cell, besides None, NaN, NaT and pd.NA.
     cuts : tuple of arrays
         For each feature that is a number, the edges of the intervals that are its levels; None for the other features.
-        Empty if no feature is a number.
+        May be empty if no feature is a number.
     kept : tuple of Levels
         For each undeclared feature the levels that stay without rows; the others leave with their last row. Empty if
         all levels stay.
@@ -562,11 +562,6 @@ class LevelColumns(PlainColumns, OneLevelColumns):
     kept: tuple[Levels, ...] = ()
     kind = "categorical"
     by_feature = ("index", "names", "levels", "declared", "cuts", "kept")
-
-    def select(self, features: Sequence[int], kind: type[PlainColumns] | None = None) -> Any:
-        """Return the features at these positions, as columns of the type `kind`; default: of the same type."""
-        chosen = super().select(features, kind)
-        return chosen if chosen.are_cells().any() else replace(chosen, cuts=())
 
     def learn(
         self, table: Table, policy: UnknownPolicy | None = None, named: NamedLevels | None = None
@@ -592,7 +587,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         data.
         """
         table.require_dense()
-        cells = None if self.cuts else table.integers(self.index)
+        cells = None if self.are_cells().any() else table.integers(self.index)
         if cells is not None and (factors := factorize_integers(cells)) is not None:
             return factors
         cuts = self.cuts or (None,) * len(self.index)

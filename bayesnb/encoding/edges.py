@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
 
 from bayesnb._util.arguments import bad_argument, shown, to_numbers
-from bayesnb.encoding.table import Table, is_labelled, match_columns
+from bayesnb.encoding.table import Table, is_labelled, match_columns, match_index
 
 
 def quantile_edges(values: np.ndarray, cells: int) -> np.ndarray | None:
@@ -66,18 +66,13 @@ def check_edges(
     if edges is None:
         return (None,) * len(index)
     if is_labelled(edges):
-        by_position = match_columns("edges", edges, table.names)
-        unbinned = [table.names[j] for j in by_position if j not in {*index, *others}]
+        unbinned = match_columns("edges", edges, table.names).keys() - {*index, *others}
         if unbinned:
-            raise ValueError(f"edges are given for column {shown(unbinned[0])}, which is not binned. Remove the entry.")
-        entries: list[object] = [by_position.get(j) for j in index]
-    elif isinstance(edges, Sequence | np.ndarray) and not isinstance(edges, str) and len(edges) == len(index):
-        entries = list(edges)
-    else:
-        entries_wanted = f"a list with an entry for each of the {len(index)} binned columns"
-        raise bad_argument("edges", edges, f"a dict {{column: edges}}, or {entries_wanted}")
+            name = shown(table.names[min(unbinned)])
+            raise ValueError(f"edges are given for column {name}, which is not binned. Remove the entry.")
+    wanted = f"a dict {{column: edges}}, or a list with an entry for each of the {len(index)} binned columns"
     checked = []
-    for j, entry in zip(index, entries, strict=True):
+    for j, entry in zip(index, match_index("edges", edges, table.names, index, wanted), strict=True):
         numbers = None if entry is None else to_numbers(f"edges of column {table.names[j]!r}", entry)
         if numbers is not None and not are_edges(numbers):
             raise bad_argument(f"edges of column {shown(table.names[j])}", entry, "finite numbers that increase")

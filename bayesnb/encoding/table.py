@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesnb._util.arguments import GREATEST, ZERO_WEIGHTS, no_column_error, shown, to_numbers
+from bayesnb._util.arguments import GREATEST, ZERO_WEIGHTS, bad_argument, no_column_error, shown, to_numbers
 from bayesnb._util.arrays import to_pandas
 from bayesnb.encoding.levels import (
     MISSING,
@@ -840,6 +840,31 @@ def match_all_columns(argument: str, given: object, columns: Columns) -> object:
         named = f"{argument} must name exactly the columns {_list(names)}. It names {_list(labelled)}"
         raise ValueError(f"{named}. For some columns, pass a dict {{column: prior}} in place of the prior.")
     return [entries[i] for i in range(len(names))]
+
+
+def match_index(argument: str, given: object, names: Sequence[str], index: Sequence[int], wanted: str) -> list[object]:
+    """Return the entry for each column at the positions `index`: of a labelled vector by column, or of a list of these.
+
+    Parameters
+    ----------
+    argument, given, names
+        As in `match_columns`; columns that a labelled vector does not name have the entry None.
+    index : sequence of int
+        Positions of the columns, for each of which a list has an entry.
+    wanted : str
+        Description of usable values, for the message.
+
+    Raises
+    ------
+    ValueError
+        If `given` is neither; see also `match_columns`.
+    """
+    if is_labelled(given):
+        entries = match_columns(argument, given, names)
+        return [entries.get(j) for j in index]
+    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given) == len(index):
+        return list(given)
+    raise bad_argument(argument, given, wanted)
 
 
 def find_column(argument: str, column: object, names: Sequence[str], position: Mapping[str, int]) -> int:

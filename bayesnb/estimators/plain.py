@@ -27,7 +27,7 @@ from bayesnb.encoding import (
 )
 from bayesnb.encoding.edges import check_edges
 from bayesnb.encoding.priors import BlockPrior, read_dispersion
-from bayesnb.encoding.table import as_list, is_labelled, match_columns, named_levels, read_labelled
+from bayesnb.encoding.table import as_list, is_labelled, match_columns, match_index, named_levels, read_labelled
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, CLASS_ALPHA, Batch, LabelledRows
 from bayesnb.families import (
@@ -390,7 +390,10 @@ def level_columns(
     if not all(isinstance(mark, Hashable) for mark in marks):
         raise bad_argument("missing_values", missing_values, "a hashable cell or a list of these")
     marked, known, declared = Levels.from_values(marks), [], []
-    for j, given in zip(index, _read_categories(table, index, categories), strict=True):
+    by_column = {} if isinstance(categories, str) and categories == "auto" else categories
+    wanted = f"'auto', a dict {{feature: levels}}, or a list of {len(index)} lists"
+    levels = match_index("categories", by_column, table.names, index, wanted)
+    for j, given in zip(index, levels, strict=True):
         where = f"feature {shown(table.names[j])}"
         if given is None or (isinstance(given, str) and given == "auto"):
             given = None if table.is_sparse else declared_categories(table.column(j))
@@ -416,27 +419,6 @@ def declared_columns(table: Table, categories: object, alpha: object) -> set[int
         if labels and not (table.is_numeric(j, whole=True) and all(isinstance(label, str) for label in labels)):
             declared.add(j)
     return declared
-
-
-def _read_categories(table: Table, index: Sequence[int], categories: object) -> list[object]:
-    """Return the levels that `categories` gives for each column of `index`; None for "auto" or no entry.
-
-    Raises
-    ------
-    ValueError
-        If `categories` is neither "auto", a dict nor a list with an entry for each column.
-    """
-    if isinstance(categories, str) and categories == "auto":
-        return [None] * len(index)
-    if is_labelled(categories):
-        by_column = match_columns("categories", categories, table.names)
-        return [by_column.get(j) for j in index]
-    is_list = isinstance(categories, Sequence | np.ndarray) and not isinstance(categories, str)
-    if not isinstance(categories, Sequence | np.ndarray) or not is_list or len(categories) != len(index):
-        raise bad_argument(
-            "categories", categories, f"'auto', a dict {{feature: levels}}, or a list of {len(index)} lists"
-        )
-    return list(categories)
 
 
 # == Classifiers for numbers: Gaussian, Poisson and exponential features ===========================

@@ -416,9 +416,10 @@ class StructuredNB(NaiveBayesClassifier):
     def _add_densities(self, batch: LabelledRows) -> LabelledRows:
         """Return the batch with normal or binned densities of all numbers, chosen by scores, unless it has some."""
         first, *densities = batch.encoding.blocks
-        if densities or (network := first.network) is None or not network.base.cuts or not self._has_margins:
+        numbers = [] if first.network is None else number_positions(first.network.base)
+        if densities or not numbers or not self._has_margins:
             return batch
-        batch, index = batch.with_units(), sorted(network.base.index[j] for j in number_positions(network.base))
+        batch, index = batch.with_units(), sorted(first.base.index[j] for j in numbers)
         same = {name: getattr(self, name) for name in ("gaussian_prior", "class_alpha", "random_state")}
         margins = MixedNB(numbers="auto", **same)
         chosen, terms = margins._choose_densities(batch, index)
@@ -429,7 +430,7 @@ class StructuredNB(NaiveBayesClassifier):
     def _keep_used(self, batch: LabelledRows) -> LabelledRows:
         """Return the batch without densities of numbers that the network has left out."""
         (network, *densities), (cells, *rows) = batch.encoding.blocks, batch.rows
-        if not self._has_margins or not network.network.base.cuts:
+        if not self._has_margins or not number_positions(network.network.base):
             return batch
         batch = batch._replace(encoding=replace(batch.encoding, blocks=(network,)), rows=(cells,))
         columns: Any
