@@ -465,8 +465,9 @@ def diagnostic_tests(
         π_p Π_t s_t^x_t (1 - s_t)^(1 - x_t) + (1 - π_p) Π_t (1 - c_t)^x_t c_t^(1 - x_t)      (Hui & Walter 1980).
 
     Tests that were not done are left out, on the assumption that they are missing at random. Draws are those of
-    sequential Monte Carlo with tempered likelihoods (Del Moral, Doucet & Jasra 2006), whose transitions also follow
-    ridges of parameters that predict the same frequencies. The cost depends on the number of different rows.
+    sequential Monte Carlo with tempered likelihoods (Del Moral, Doucet & Jasra 2006), whose transitions, Hamiltonian
+    Monte Carlo, follow ridges of parameters that predict the same frequencies. The cost depends on the number of
+    different rows.
 
     *Names.* Exchanging the classes, (π, s, c) → (1 - π, 1 - c, 1 - s), does not change the likelihood. So the prior is
     restricted to Σ_t (s_t + c_t - 1) > 0: tests are, on average, positive more often with the disease. `prior_lower`
@@ -499,9 +500,8 @@ def diagnostic_tests(
     *Bayesian estimation of disease prevalence and the parameters of diagnostic tests in the absence of a gold
     standard*, Am. J. Epidemiol. 141 (1995). Dendukuri & Joseph, *Bayesian approaches to modeling the conditional
     dependence between multiple diagnostic tests*, Biometrics 57 (2001). Del Moral, Doucet & Jasra, *Sequential Monte
-    Carlo samplers*, JRSS B 68 (2006). Zappa, Holmes-Cerfon & Goodman, *Monte Carlo on manifolds*, CPAM 71 (2018).
-    Gelman, Meng & Stern, *Posterior predictive assessment of model fitness via realized discrepancies*, Statistica
-    Sinica 6 (1996).
+    Carlo samplers*, JRSS B 68 (2006). Gelman, Meng & Stern, *Posterior predictive assessment of model fitness via
+    realized discrepancies*, Statistica Sinica 6 (1996).
 
     Examples
     --------
@@ -631,7 +631,7 @@ def _disease_given_results(model: HuiWalter, logits: np.ndarray, code: np.ndarra
     proba = np.empty((len(logits), len(code)))
     for rows in np.array_split(np.arange(len(code)), -(-proba.size // _MOST)) if len(code) else ():
         _, share = model.cells(code[rows], result[rows]).divide(logits)
-        proba[:, rows] = share[..., share.shape[2] // 2 :].sum(axis=2)
+        proba[:, rows] = share[..., 1::2].sum(axis=2)
     return proba
 
 
