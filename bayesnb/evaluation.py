@@ -668,7 +668,7 @@ def score_fitted(
     parts: Iterable[tuple[Adaptable, object, object]],
     priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
-    baselines: Mapping[str, Sequence[Any]] | None = None,
+    baselines: Mapping[str, Sequence[object]] | None = None,
 ) -> Scored:
     """Score the rows in `parts`, (classifier, X, y), by each estimate of their fitted classifiers, and pool the scores.
 
@@ -702,7 +702,7 @@ class Scored:
     evidence: Mapping[str, float]
 
     @classmethod
-    def pool(cls, parts: Iterable[Any], estimates: TableRows, evidence: Mapping[str, float]) -> Scored:
+    def pool(cls, parts: Iterable[ScoredFit], estimates: TableRows, evidence: Mapping[str, float]) -> Scored:
         """Pool the scores of the rows of several splits, which `TableRows.score` yields, by estimate."""
         scored = [scores for scores, _ in parts]
         return cls({name: pool([scores[name] for scores in scored]) for name in estimates.names}, estimates, evidence)
@@ -771,7 +771,9 @@ _PERKS = "1/L"
 
 Readings = dict[str, tuple[Adaptable, str | None]]
 """Classifier and estimate by the name of a row; None: the estimate of the classifier."""
-Fit = tuple[Adaptable, Sequence[Any], object, object]
+ScoredFit = tuple[dict[str, RowScores], Readings]
+"""Scores of the rows by estimate, and the classifiers that were read."""
+Fit = tuple[Adaptable, Sequence[object], object, object]
 """A classifier and the baselines fitted to the same rows, and other rows to score with their labels."""
 
 
@@ -790,12 +792,12 @@ class TableRows:
     """
 
     names: tuple[str, ...]
-    priors: dict[str, Any]
-    baselines: list[tuple[str, Any]]
+    priors: dict[str, object]
+    baselines: list[tuple[str, object]]
     same: np.ndarray
 
     @classmethod
-    def read(cls, nb: Adaptable, priors: Any, baselines: Any) -> TableRows:
+    def read(cls, nb: Adaptable, priors: Mapping[str, object] | None, baselines: Iterable[object]) -> TableRows:
         """Check the classifier, priors and baselines for `compare_estimates`, and name the rows of its table.
 
         Raises
@@ -857,13 +859,11 @@ class TableRows:
             readings[WEIGHTED] = fitted, None
         return readings | {name: (_with_alpha(plain, name, alpha), "predictive") for name, alpha in self.priors.items()}
 
-    def fit_baselines(self, X: object, y: object) -> list[Any]:
+    def fit_baselines(self, X: object, y: object) -> list[object]:
         """Return clones of the baselines, fitted to these rows, in order."""
         return [clone(baseline).fit(X, y) for _, baseline in self.baselines]
 
-    def score(
-        self, fits: Iterable[Fit], n_fits: int, classes: np.ndarray, progress: str | None
-    ) -> Iterator[tuple[dict[str, RowScores], Readings]]:
+    def score(self, fits: Iterable[Fit], n_fits: int, classes: np.ndarray, progress: str | None) -> Iterator[ScoredFit]:
         """Yield row scores by estimate, and `readings`, for each fit; record in `same` which estimates coincide.
 
         Parameters
@@ -913,7 +913,7 @@ def _coincide(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(same and np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True))
 
 
-def read_rows(X: object, y: object, owner: str, which: str = "") -> tuple[Any, np.ndarray, np.ndarray]:
+def read_rows(X: object, y: object, owner: str, which: str = "") -> tuple[object, np.ndarray, np.ndarray]:
     """Check the labels y of the rows of X; return X in memory, the classes (C,), and the labels (N,) as an array.
 
     `owner` and `which`, the ending of the arguments' names, are for messages.
@@ -960,7 +960,6 @@ def _with_alpha(fitted: Tunable, name: str, alpha: object) -> Adaptable:
 def _perks(encoding: Encoding) -> np.ndarray:
     """Return (F,) concentrations 1/L, L the number of levels in a feature's group; 1 for columns without levels."""
     alpha = np.ones(encoding.blocks[0].n_features)
-    columns: Any
     for columns in encoding.blocks:
         if hasattr(columns, "groups"):
             # Groups are those of levels, in order: the group of a feature is that of its first level.

@@ -42,14 +42,15 @@ def bad_argument(name: str, value: object, expected: str, error: type[Exception]
     return error(f"{name}={shown(value)} must be {expected}.")
 
 
-def require_integer(name: str, value: Any, least: int = 1, most: int = _MOST) -> None:
-    """Raise ValueError unless `value` is an integer (not a bool) of at least `least` and at most `most`."""
+def require_integer(name: str, value: Any, least: int = 1, most: int = _MOST) -> int:
+    """Return an integer (not a bool) of at least `least` and at most `most`; raise ValueError for other values."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if whole and value > most:
         raise ValueError(f"{name}={shown(value)} is too large; it must be an integer of at most {most:,}.")
     if not whole or value < least:
         wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
         raise bad_argument(name, value, wanted)
+    return int(value)
 
 
 Seed = int | jax.Array | np.random.RandomState | np.random.Generator

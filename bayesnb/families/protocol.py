@@ -202,7 +202,14 @@ class Cumulants:
 # -- likelihoods and statistics ----------------------------------------------------------------------
 
 
-class Likelihood(Protocol):
+class Scorer(Protocol):
+    """Function of rows to p(row | class): a likelihood, or its tables for one kind of rows."""
+
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
+        """(N, C) log p(row | class) of rows x, without the base measure, which is the same in all classes."""
+
+
+class Likelihood(Scorer, Protocol):
     """Likelihood p(row | class) under one reading of a posterior: parameters plugged in, or integrated out.
 
     With parameters plugged in, (C, K) or n draws (n, C, K), a likelihood also has
@@ -215,14 +222,11 @@ class Likelihood(Protocol):
       parameters (see `Expression`), and `simulate(rng)`, one random cell for each of the parameters.
     """
 
-    def prepare(self, x: object) -> object:
+    def prepare(self, x: object) -> Scorer:
         """Return an equal likelihood with tables rearranged for rows encoded like `x`, to score many such blocks.
 
-        The tables serve one kind of rows: dense, sparse or coded. The result needs only `log_prob`.
+        The tables serve one kind of rows: dense, sparse or coded.
         """
-
-    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class) of rows x, without the base measure, which is the same in all classes."""
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) terms that add up to `log_prob`: one per feature, or a single one for a bag of words."""

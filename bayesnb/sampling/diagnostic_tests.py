@@ -21,14 +21,14 @@ from bayesnb.encoding.priors import IntervalPrior
 from bayesnb.sampling.hui_walter import HuiWalter, Margins, Posterior, draw_posterior, measure_information
 from bayesnb.sampling.latent import read_multiplicities
 from bayesnb.sampling.nuts import diagnose, read_run
-from bayesnb.uncertainty.arviz import assemble_named
+from bayesnb.uncertainty.arviz import ArvizData, assemble_named
 
 # == Results of diagnostic tests as a table: its populations, tests and levels, checked, and its distinct rows
 
 _ALL = "all"
 
 
-def read_populations(frame: pd.DataFrame, populations: Any, counted: np.ndarray) -> tuple[np.ndarray, Any]:
+def read_populations(frame: pd.DataFrame, populations: Any, counted: np.ndarray) -> tuple[np.ndarray, object]:
     """Return (N,) the population of each row, and the column of the table that has them, or None.
 
     Only the populations of `counted` (N,) rows must be present.
@@ -94,7 +94,7 @@ def code_results(frame: pd.DataFrame, levels: Mapping[Hashable, tuple[object, ob
     return results
 
 
-def read_dependent(dependent: Any, tests: tuple[Hashable, ...]) -> tuple[tuple[int, ...], ...]:
+def read_dependent(dependent: Iterable[object] | None, tests: tuple[Hashable, ...]) -> tuple[tuple[int, ...], ...]:
     """Return the parents of each test, from pairs (parent, child) of names; raise ValueError for other pairs."""
     parents: dict[int, list[int]] = {t: [] for t in range(len(tests))}
     for pair in () if dependent is None else dependent:
@@ -150,6 +150,8 @@ _NOT_MORE_DRAWS = (
     "The sampler failed, because different parameters predict the same table. Use informative priors, or see `note`."
 )
 _MOST = 2**22
+_Names = Mapping[str, tuple[Hashable, ...]]
+"""Names of populations or tests by quantity."""
 _QUANTITIES = ("prevalence", "sensitivity", "specificity")
 _ASSUMED = (
     "Assumptions: given the disease, tests are independent{except_pairs}; sensitivity and specificity are the same in "
@@ -196,7 +198,7 @@ class _CountedTable:
         """Probabilities at which an equal-tailed interval begins and ends."""
         return [0.5 - self.prob / 2, 0.5 + self.prob / 2]
 
-    def _fit(self, prior: Any, progress: bool, sampler: str = "Monte Carlo") -> DiagnosticTests:
+    def _fit(self, prior: object, progress: bool, sampler: str = "Monte Carlo") -> DiagnosticTests:
         """Draw from the posterior under a prior, and summarise the draws; warnings begin with `sampler`."""
         model, tests, seed = self._model, self.tests, self._sampling[-1]
         code, result, count, total = self._cells
@@ -289,11 +291,11 @@ class DiagnosticTests(_CountedTable):
     """
 
     table: pd.DataFrame
-    data: Any
+    data: ArvizData
     note: str
     fit_p: float
 
-    def predict(self, rows: Any, populations: object = None) -> pd.DataFrame:
+    def predict(self, rows: object, populations: object = None) -> pd.DataFrame:
         """Compute P(disease | results, population) of rows, averaged over the draws, with its interval.
 
         Parameters
@@ -543,7 +545,7 @@ def diagnostic_tests(
 # -- prior ---------------------------------------------------------------------------------------
 
 
-def _read_prior(prior: Any, names: Mapping[str, tuple[Hashable, ...]]) -> list[np.ndarray]:
+def _read_prior(prior: object, names: _Names) -> list[np.ndarray]:
     """Return the Beta concentrations (n, 2) of prevalences, sensitivities and specificities, in this order.
 
     Raise ValueError if they expect tests that are worse than chance. `names` are those of each quantity.
@@ -612,7 +614,7 @@ def _name_quantities(model: HuiWalter, logits: np.ndarray) -> dict[str, np.ndarr
 
 
 def _summarize(
-    drawn: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray], names: Mapping[str, Any], tails: list[float]
+    drawn: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray], names: _Names, tails: list[float]
 ) -> pd.DataFrame:
     """Table of the means, standard deviations and intervals of all quantities, with the intervals of the prior."""
     parts = []

@@ -23,7 +23,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown
-from bayesnb.families import LevelCounts
+from bayesnb.families import LevelCounts, Likelihood
 from bayesnb.families.arrays import kernel, logsumexp
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.state import Fitted
@@ -175,7 +175,7 @@ class Gibbs:
         parameters = {site: np.stack([draw[site] for draw in kept], axis=1) for site in kept[0]}
         return parameters, log_rows, membership / (chains * draws), moved / (chains * draws)
 
-    def _count(self, batches: list[tuple[slice, Any, int]], number: np.ndarray) -> Statistics:
+    def _count(self, batches: list[tuple[slice, tuple[object, ...], int]], number: np.ndarray) -> Statistics:
         """Statistics of chains · K classes, given the number (U, chains, K) of rows of each pattern in each.
 
         Batches of patterns are encoded for the kernels, with their positions, and the number of rows with those that
@@ -218,7 +218,7 @@ def _draw(prior: NaiveBayes, statistics: Statistics, rng: np.random.Generator) -
 
 
 @kernel
-def _log_likelihood(likelihoods: tuple[Any, ...], x: tuple[object, ...]) -> jax.Array:
+def _log_likelihood(likelihoods: tuple[Likelihood, ...], x: tuple[object, ...]) -> jax.Array:
     """(n, chains · K) log p(row | class, θ) of encoded rows, without base measures."""
     return JointLikelihood(0.0, likelihoods).prepare(x).log_likelihood(x)
 
@@ -360,7 +360,7 @@ def sample_latent(
         parameters, log_row, proba, moved = sampler.run(chains, warmup, draws, seed, lambda: step(1))
     diagnose(parameters, "Gibbs")
     if (patterns.label == UNKNOWN).all():
-        _warn_of_parameters(mixture, encoding)
+        _warn_of_parameters(mixture.n_parameters_, encoding)
     if log_row is not None and weight.sum() * draws * chains <= _MOST_SCORES:
         log_row = log_row + scoring.log_base(patterns.rows, n_patterns)
         log_row = log_row[..., np.repeat(patterns.index, weight[counted].astype(np.int64))]
@@ -409,14 +409,14 @@ def _is_exchangeable(prior: NaiveBayes) -> bool:
     return equal and all(np.ptp(np.asarray(leaf)) == 0 for leaf in jax.tree.leaves(prior.class_prior)[:1])
 
 
-def _warn_of_parameters(mixture: Any, encoding: Encoding) -> None:
+def _warn_of_parameters(n_parameters: int, encoding: Encoding) -> None:
     """Warn if there are more free parameters than frequencies of patterns, for columns of levels without parents."""
     if any(columns.axis()[1] is None or columns.network is not None for columns in encoding.blocks):
         return
     n_frequencies = np.prod([float(size) for columns in encoding.blocks for size in columns.sizes()]) - 1
-    if mixture.n_parameters_ > n_frequencies:
+    if n_parameters > n_frequencies:
         warn(
             f"sample_latent: frequencies of the {n_frequencies + 1:g} possible rows of X do not identify "
-            f"{mixture.n_parameters_} parameters: the posterior depends on the prior, however many rows there are. Use "
+            f"{n_parameters} parameters: the posterior depends on the prior, however many rows there are. Use "
             "informative priors, more columns or fewer classes."
         )

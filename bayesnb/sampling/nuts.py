@@ -27,6 +27,8 @@ from bayesnb.uncertainty.given_draws import NEW_GROUP, read_groups
 from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.weights.terms import MOST_TERMS, Weighed, require_weights
 
+Chains = tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
+"""Draws by site, and fields of transitions, (chains, draws, …)."""
 _KINDS = ("symmetric", "pooled")
 _MOST_ENTRIES = 2**12  # of base measures: NUTS takes some five minutes for 4,000 words
 _MOST_NUMBERS = 2**24  # of parameters in all draws, unless features= names columns
@@ -216,7 +218,7 @@ def run_nuts(
     if too_large:
         warn(f"run_nuts: {too_large}")
     of_groups = None if names is None else (names, statistics)
-    of_rows: Any = None
+    of_rows = None
     if is_evaluated:
         prior = target.draw_prior(draws * chains, statistics, masks, seed)
         of_rows = (X, y, likelihood, seed), prior, target.log_prior(drawn, shared, statistics)
@@ -397,8 +399,8 @@ def _require_positive(alpha: Any) -> None:
 
 
 def _run_for_weights(
-    nb: Weighed, rows: tuple[object, ...], others: Mapping[str, object], sample: Callable[..., Any]
-) -> Any:
+    nb: Weighed, rows: tuple[object, ...], others: Mapping[str, object], sample: Callable[..., Chains]
+) -> ArvizData:
     """Draws of the term weights of a `WeightedNB`, as ArviZ data, by NUTS given cross-fitted terms of rows.
 
     `rows` are X, y, sample_weight and groups. Raise ValueError if an argument in `others` is not None, or the rows do
@@ -442,12 +444,12 @@ def _run_for_weights(
 def _sample(
     program: Any,
     start: Any,
-    inverse_mass_matrix: object = None,
+    inverse_mass_matrix: np.ndarray | None = None,
     *,
     warmup: int,
     if_diverging: str = _LESS_WIDE,
     **run: Any,
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> Chains:
     """Run NUTS and warn of bad diagnostics; return draws by site and fields of transitions, (chains, draws, …).
 
     `start` has the values of the sites at which chains start, and `run` the arguments of `run_chains`. An inverse mass

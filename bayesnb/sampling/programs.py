@@ -31,7 +31,7 @@ from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.families import LevelCounts, offers
-from bayesnb.families.arrays import Array, Static
+from bayesnb.families.arrays import Array, Static, Tree
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.families.rows import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
@@ -66,7 +66,7 @@ class NumpyroProgram:
     """
 
     model: Callable[..., None]
-    structure: Any
+    structure: jax.tree_util.PyTreeDef
     constants: Static
 
     @classmethod
@@ -103,7 +103,7 @@ with an array for each site NumPyro's transitions take a third longer to compile
 def run_chains(
     program: tuple[NumpyroProgram, list[np.ndarray]],
     start: Mapping[str, float | Array],
-    inverse_mass_matrix: Any,
+    inverse_mass_matrix: np.ndarray | None,
     options: Options,
     draws: int,
     chains: int,
@@ -190,15 +190,15 @@ def _sampler(arrays: list[Array], program: NumpyroProgram, options: Options, sha
 
 @jax.jit(static_argnames=("program", "options", "shapes"))
 def _start(
-    arrays: Any,
+    arrays: list[Array],
     keys: jax.Array,
-    start: Any,
-    inverse_mass_matrix: Any,
+    start: Mapping[str, float | Array],
+    inverse_mass_matrix: Array | None,
     *,
     program: NumpyroProgram,
     options: Options,
     shapes: Shapes,
-) -> Any:
+) -> hmc.HMCState:
     """States of the chains, one for each key, at the given values of the sites."""
     free = unconstrain_fn(program, (arrays,), {}, start)
     z = jnp.concatenate([jnp.ravel(free[site]) for site, _ in shapes])
@@ -208,17 +208,17 @@ def _start(
 
 @jax.jit(static_argnames=("program", "options", "shapes"))
 def _advance(
-    arrays: Any, state: Any, n: jax.Array, *, program: NumpyroProgram, options: Options, shapes: Shapes
-) -> tuple[Any, Any]:
+    arrays: list[Array], state: hmc.HMCState, n: int, *, program: NumpyroProgram, options: Options, shapes: Shapes
+) -> tuple[hmc.HMCState, tuple[dict[str, jax.Array], dict[str, jax.Array]]]:
     """States after n transitions, and the sites and `_FIELDS` of each transition, (`_AT_ONCE`, chains, …)."""
     begin, following = _sampler(arrays, program, options, shapes)
     # NumPyro's transitions use what the function that begins a chain leaves behind.
     jax.vmap(lambda state: begin(state.z, rng_key=state.rng_key))(state)
 
-    def record(state: Any) -> Any:
+    def record(state: hmc.HMCState) -> tuple[jax.Array, dict[str, jax.Array]]:
         return state.z, {name: getattr(state, field) for name, field in _FIELDS.items()}
 
-    def transition(i: jax.Array, carried: tuple[Any, Any]) -> tuple[Any, Any]:
+    def transition(i: jax.Array, carried: tuple[hmc.HMCState, Tree]) -> tuple[hmc.HMCState, Tree]:
         state, recorded = carried
         state = jax.vmap(following)(state)
         return state, jax.tree.map(lambda all_, new: all_.at[i].set(new), recorded, record(state))
@@ -265,7 +265,7 @@ class Fixed:
         return NumpyroProgram.from_data(naive_bayes_of_statistics, self.prior, statistics, self.sites)
 
     @float64
-    def start(self, statistics: Statistics) -> dict[str, Any]:
+    def start(self, statistics: Statistics) -> dict[str, float | Array]:
         """Values of the sites at the mode of the posterior; raise NotImplementedError if a block has no program."""
         for family in self.prior.blocks:
             family.program()  # raises the reason if there is none
@@ -297,7 +297,7 @@ class Fixed:
         hyperparameters : list of dict
             Empty for the classes and for each block.
         """
-        parameters: dict[str, Any] = {CLASS_PROB: samples[CLASS_PROB]} if CLASS_PROB in samples else {}
+        parameters = {CLASS_PROB: samples[CLASS_PROB]} if CLASS_PROB in samples else {}
         for block_sites, keep in zip(self.sites, masks, strict=True):
             parameters |= {site: samples[site][..., keep] for site in block_sites.values() if keep.any()}
         classes: Any = self.prior.class_prior
@@ -343,7 +343,7 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     return family.likelihood.from_parameters(**parameters)
 
 
-def to_site_values(model: NaiveBayes, drawn: Mapping[str, float | Array], sites: Sites) -> dict[str, Any]:
+def to_site_values(model: NaiveBayes, drawn: Mapping[str, float | Array], sites: Sites) -> dict[str, float | Array]:
     """Convert draws by `posterior_draws`, with or without a leading axis, to values of the programs' NumPyro sites."""
     site_values = dict(drawn)
     for family, names in zip(model.blocks, sites, strict=True):
@@ -404,10 +404,10 @@ class Hierarchy:
         return NumpyroProgram.from_data(_collapsed, self.prior, self.alpha, condensed, self.kind, self.sites)
 
     @float64
-    def start(self, statistics: Statistics) -> dict[str, Any]:
+    def start(self, statistics: Statistics) -> dict[str, float | Array]:
         """Values of the sites in the middle of their priors: the median of α, the means of others."""
         alpha = np.median(self.alpha.sample(jax.random.key(0), (1000,)))
-        values = {}
+        values: dict[str, float | Array] = {}
         for part in self.hyperparameters():
             for site, parameter in part.items():
                 mean = alpha if parameter.distribution is None else evaluate(parameter.distribution).mean
@@ -525,7 +525,7 @@ def _log_evidence_of_groups(prior: NaiveBayes, statistics: Statistics) -> jax.Ar
     return jax.vmap(prior.log_evidence)(statistics).sum()
 
 
-def _sample_hyperparameter(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution) -> Any:
+def _sample_hyperparameter(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution) -> jax.Array:
     """Sample a hyperparameter at NumPyro site `site` and return its value; without its own distribution, from `alpha`.
 
     Normalised weights are sampled at "<site>_weight", and `site` is deterministic. The total T of the L weights of a
@@ -580,8 +580,9 @@ class WeightsGiven:
         """NumPyro program `weights_of_terms` of these terms, and its data."""
         terms, groups = self.terms, self.groups
         # Labels as numbers: integers are compiled into a program.
-        data = terms.values, terms.log_class, terms.label.astype(float), terms.weight, groups.mean, self._scale
-        return NumpyroProgram.from_data(weights_of_terms, *data, groups.index, self._free, np.asarray(self.biased))
+        rows = terms.values, terms.log_class, terms.label.astype(float), terms.weight
+        layout = groups.index, self._free, np.asarray(self.biased)
+        return NumpyroProgram.from_data(weights_of_terms, rows, (groups.mean, self._scale), layout)
 
     @property
     def _scale(self) -> np.ndarray:
@@ -593,7 +594,7 @@ class WeightsGiven:
         """(T,) of bool: whether the weight of a term may differ from the temperature of its group (τ > 0)."""
         return self._scale > 0
 
-    def start(self) -> tuple[dict[str, Any], np.ndarray]:
+    def start(self) -> tuple[dict[str, float | Array], np.ndarray]:
         """Values of the sites at the optimum, and Laplace's covariance there as an inverse mass matrix."""
         prior = WeightPrior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
         theta = find_parameters(self.terms, prior)
@@ -622,9 +623,7 @@ class WeightsGiven:
         return temperatures | {CLASS_BIAS: np.asarray(bias), WEIGHT: np.asarray(weight)}
 
 
-def weights_of_terms(
-    values: Any, log_class: Any, label: Any, row_weight: Any, mean: Any, scale: Any, index: Any, free: Any, biased: Any
-) -> None:
+def weights_of_terms(rows: tuple[Array, ...], prior: tuple[Array, Array], layout: tuple[np.ndarray, ...]) -> None:
     """NumPyro program: sample temperatures, class biases and deviations, and add the weighted label log-likelihood.
 
     Sites are "temperature", and where the model has them "class_bias", "dependence_temperature", "deviation" and
@@ -632,17 +631,15 @@ def weights_of_terms(
 
     Parameters
     ----------
-    values, log_class : (N, C, T) and (N, C) or (C,) arrays
-        Terms, and log class probabilities.
-    label, row_weight : (N,) arrays
-        Class index and weight of each row.
-    mean : (G,) array
-        Prior mean of the temperature of each group.
-    scale, index, free : (T,) arrays
-        τ and group of each term, and whether its weight may differ from the temperature of the group.
-    biased : bool
-        Whether classes have a bias.
+    rows : tuple of (N, C, T), (N, C) or (C,), (N,) and (N,) arrays
+        Terms, log class probabilities, and class index and weight of each row.
+    prior : tuple of (G,) and (T,) arrays
+        Prior mean of the temperature of each group, and τ of each term.
+    layout : tuple of (T,), (T,) and () arrays
+        Group of each term, whether its weight may differ from the temperature of the group, and whether classes have a
+        bias.
     """
+    (values, log_class, label, row_weight), (mean, scale), (index, free, biased) = rows, prior, layout
     _, n_classes, n_terms = values.shape
     bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if biased else 0.0
     names = zip(TEMPERATURES, mean, strict=False)

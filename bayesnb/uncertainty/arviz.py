@@ -198,7 +198,7 @@ def to_arviz(
     if X is not None:
         datasets |= _row_groups(fitted, X, y, likelihood, drawn, prior, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
-    return _to_arviz_object(nb, datasets, sampling, drawn.attrs)
+    return _arviz_data(nb, datasets, sampling, drawn.attrs)
 
 
 def require_rows_and_labels(X: object, y: object, likelihood: object) -> None:
@@ -266,11 +266,11 @@ def assemble(
             dims = _GROUP, *(f"{STATISTIC}{i}_dim_{d}" for d in range(1, leaf.ndim))
             statistics[f"{STATISTIC}{i}"] = dims, leaf
         groups["constant_data"] = _dataset(statistics, None, {_GROUP: list(of_groups[0])})
-    return _to_arviz_object(nb, groups, _NUTS, origin(fitted, hyperprior))
+    return _arviz_data(nb, groups, _NUTS, origin(fitted, hyperprior))
 
 
 def assemble_latent(
-    mixture: Any,
+    mixture: object,
     fitted: Fitted,
     drawn: Mapping[str, np.ndarray],
     log_row: np.ndarray | None,
@@ -302,11 +302,11 @@ def assemble_latent(
     names = {"row": np.arange(len(membership)), CLASS: class_names(fitted.encoding)}
     groups["constant_data"] = _dataset({"membership": (("row", CLASS), membership)}, None, names)
     about = {"relabelled": f"{relabelled:g}"}
-    return _to_arviz_object(mixture, groups, "Gibbs sampling of classes and parameters", about)
+    return _arviz_data(mixture, groups, "Gibbs sampling of classes and parameters", about)
 
 
 def assemble_named(
-    model: Any,
+    model: object,
     sampling: str,
     groups: Mapping[str, Mapping[str, tuple[str, np.ndarray]]],
     coordinates: Mapping[str, Sequence[Hashable]],
@@ -321,7 +321,7 @@ def assemble_named(
     for group, variables in groups.items():
         arrays = {name: ((*_SAMPLE, dim), values) for name, (dim, values) in variables.items()}
         datasets[group] = _dataset(arrays, next(iter(variables.values()))[1].shape[:2], coordinates)
-    return _to_arviz_object(model, datasets, sampling, about)
+    return _arviz_data(model, datasets, sampling, about)
 
 
 def assemble_weights(
@@ -338,16 +338,18 @@ def assemble_weights(
     coordinates = {CLASS: class_names(fitted.encoding), "term": list(terms)}
     posterior = _dataset(variables, next(iter(transitions.values())).shape, coordinates)
     groups = {"posterior": posterior, "sample_stats": _transition_dataset(transitions)}
-    return _to_arviz_object(nb, groups, _NUTS, {"posterior": _GENERALISED})
+    return _arviz_data(nb, groups, _NUTS, {"posterior": _GENERALISED})
 
 
-def _transition_dataset(fields: Mapping[str, np.ndarray]) -> Any:
+def _transition_dataset(fields: Mapping[str, np.ndarray]) -> xarray.Dataset:
     """Return sampler statistics (chains, draws) by name as a Dataset with dimensions chain and draw."""
     sample = next(iter(fields.values())).shape
     return _dataset({name: (_SAMPLE, values) for name, values in fields.items()}, sample, {})
 
 
-def _dataset(variables: Any, sample: Sequence[int] | None, coordinates: Mapping[str, object], about: Any = None) -> Any:
+def _dataset(
+    variables: Mapping[str, object], sample: Sequence[int] | None, coordinates: Mapping[str, object], about: Any = None
+) -> xarray.Dataset:
     """Return an xarray Dataset; with `sample`, the lengths of the dimensions chain and draw, these are numbered."""
     import xarray as xr
 
@@ -355,11 +357,11 @@ def _dataset(variables: Any, sample: Sequence[int] | None, coordinates: Mapping[
     return xr.Dataset(variables, {**numbers, **coordinates}, about)
 
 
-def elpd_data(pointwise: np.ndarray, se: float) -> Any:
+def elpd_data(pointwise: np.ndarray, se: float) -> object:
     """Convert exact leave-one-out scores (N,) and the standard error of their sum to an input of `arviz.compare`."""
     import xarray as xr
 
-    arviz: Any = _import_arviz()
+    arviz = _import_arviz()
     scores = xr.DataArray(pointwise, dims=ROW, name="loo_i")
     common = {"se": se, "n_samples": 1, "n_data_points": len(pointwise), "warning": False, "scale": "log"}
     if "InferenceData" in vars(arviz):
@@ -368,7 +370,7 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=scores, **common)
 
 
-def _to_arviz_object(nb: Classifier, groups: Mapping[str, Any], sampling: str, about: Mapping[str, str]) -> ArvizData:
+def _arviz_data(nb: object, groups: Mapping[str, xarray.Dataset], sampling: str, about: Mapping[str, str]) -> ArvizData:
     """Return InferenceData or a DataTree of the groups, by ArviZ's version, with attributes about the draws."""
     import xarray as xr
 
@@ -426,11 +428,11 @@ def class_names(encoding: Encoding) -> np.ndarray:
 def _parameter_dataset(
     fitted: Fitted,
     drawn: Mapping[str, np.ndarray],
-    sample: Any,
-    masks: Any = None,
+    sample: tuple[int, ...],
+    masks: Sequence[np.ndarray] | None = None,
     groups: Sequence[str] | None = None,
     shared: Sequence[Mapping[str, np.ndarray]] = (),
-) -> Any:
+) -> xarray.Dataset:
     """Return draws of parameters, arrays (S, C, …) by site, as a Dataset (chain, draw, class, level or feature).
 
     `sample` is (chains, draws) with product S; `masks` mark the positions of each block's last axis that were drawn.
@@ -439,11 +441,11 @@ def _parameter_dataset(
     have the simplexes of a block, such as that of concentrations and of log densities.
     """
     encoding = fitted.encoding
-    axes: list[tuple[str, Any]] = [(CLASS, class_names(encoding)), *_last_axes(encoding)]
+    axes: list[tuple[str, Sequence[str] | np.ndarray]] = [(CLASS, class_names(encoding)), *_last_axes(encoding)]
     own_sites = [{"theta": CLASS_PROB}, *site_names(encoding, fitted.prior)]
     kept = [np.full(len(axes[0][1]), True), *(feature_masks(encoding, None) if masks is None else masks)]
     of_groups = {} if groups is None else {_GROUP: list(groups)}
-    coordinates: dict[str, Any] = {**of_groups}
+    coordinates: dict[str, Sequence[str] | np.ndarray] = {**of_groups}
     variables: dict[str, object] = {}
     for b, ((dim, names), own, keep) in enumerate(zip(axes, own_sites, kept, strict=True)):
         if keep.any():
@@ -480,7 +482,9 @@ def _simplex_names(fitted: Fitted, block: int, n: int) -> list[str]:
     return names
 
 
-def _prior_groups(fitted: Fitted, prior: WithHyperparameters, density: WithHyperparameters, sample: object) -> Any:
+def _prior_groups(
+    fitted: Fitted, prior: WithHyperparameters, density: WithHyperparameters, sample: tuple[int, ...]
+) -> dict[str, xarray.Dataset]:
     """Return the groups of draws from the prior, and of log prior densities of the posterior's draws, if any."""
     groups = {"prior": _parameter_dataset(fitted, prior[0], sample, shared=prior[1])}
     if density[0]:
@@ -496,11 +500,11 @@ def _row_groups(
     X: object,
     y: object,
     likelihood: LikelihoodOf,
-    drawn: Any,
-    prior: Any,
+    drawn: Mapping[str, np.ndarray],
+    prior: Mapping[str, np.ndarray],
     sample: tuple[int, int],
     seed: int,
-) -> dict[str, Any]:
+) -> dict[str, xarray.Dataset]:
     """Return the groups of labelled rows, by name: likelihoods, replicates from posterior and prior, observed cells."""
     table = fitted.table(X)
     what, advice = f"likelihoods of {table.n_rows:,} rows", "Set fewer draws, or pass fewer rows."
@@ -559,7 +563,7 @@ def _replicable(fitted: Fitted, table: Table, sample: tuple[int, int]) -> tuple[
 
 def _cell_variables(
     blocks: Sequence[CellBlock], values: Sequence[np.ndarray], dims: tuple[str, ...]
-) -> tuple[dict[str, Any], dict[str, list[str]]]:
+) -> tuple[dict[str, object], dict[str, list[str]]]:
     """Return variables of features for a Dataset, and the names of their levels by coordinate.
 
     `values` are arrays (..., F), one for each block, with the dimensions `dims` and the features of the block.

@@ -32,7 +32,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows, ignore_unknown
 from bayesnb.encoding.encoded_rows import CELLS
-from bayesnb.families.arrays import kernel, logsumexp, map_leading_axis, xp
+from bayesnb.families.arrays import Array, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.families.protocol import Cumulants, Family, Replayer, Variates
 from bayesnb.fitted import scoring
 from bayesnb.fitted.scoring import pad
@@ -124,7 +124,7 @@ def padded_posterior(fitted: Fitted) -> NaiveBayes:
 _log_row = kernel(partial(logsumexp, axis=2))
 
 
-def row_weights(joint: jax.Array) -> np.ndarray:
+def row_weights(joint: Array) -> np.ndarray:
     """(S, N) weights p(row | draw) of draws, relative to the largest, from log p(class, row | draw) (S, N, C)."""
     log_weight = np.asarray(_log_row(joint))
     with np.errstate(invalid="ignore"):
@@ -283,7 +283,7 @@ class RowSampler:
 
     def _draw(
         self, fitted: Fitted, posterior: Any, method: Method, x: tuple[object, ...], n_draws: int
-    ) -> tuple[Any, np.ndarray]:
+    ) -> tuple[Array, np.ndarray]:
         """Return log p(class, row | D or draw) (M, n, C) and draws (S, n, C) of log P(class | row, θ) of some rows.
 
         The average of p(class, row | D or draw) over M is p(class, row) of the model.
@@ -319,19 +319,19 @@ class RowSampler:
             draws.append(log_proba.reshape(-1, *joint.shape[1:]))
         return np.concatenate(joints), np.concatenate(draws)
 
-    def _from_moments(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> jax.Array:
+    def _from_moments(self, model: NaiveBayes, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> Array:
         """Draw (draws, 1, n, C) log p(row | class, θ) from skewed distributions with the cumulants of one posterior."""
         row, z = row_cumulants(model, x), partial(rng.standard_normal, (self.draws, 1, 1, model.n_classes))
         without_row = _draw_skewed(row.without_row, z())
         return without_row if in_class is None else xp.where(in_class, _draw_skewed(row.with_row, z()), without_row)
 
-    def _from_draws(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> np.ndarray:
+    def _from_draws(self, model: NaiveBayes, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> Array:
         """Draw (draws, M, n, C) log p(row | class, θ) exactly, by draws of θ from M posteriors.
 
         A block whose posterior is the same in all has M times as many draws of this one.
         """
         n_models, n_classes = np.shape(jax.tree.leaves(model.class_prior)[0])
-        total: Any = 0.0
+        total = np.zeros(())
         for family, rows in zip(model.blocks, x, strict=True):
             n, counted = self.draws, None
             if in_class is not None:
@@ -421,7 +421,7 @@ def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> 
     return RowSampler("draws", given, 1, seed, drawn.with_weights(fitted, seed))
 
 
-def _draw_skewed(scores: Cumulants, z: Any) -> Any:
+def _draw_skewed(scores: Cumulants, z: Any) -> Array:
     """Map standard normal variates to skewed ones with the given cumulants."""
     return scores.mean + xp.sqrt(scores.variance) * skewed(z, skewness(scores.variance, scores.third))
 
@@ -437,7 +437,7 @@ def _draw_weighted(
     return log_normalize(_draw_skewed(weighted_cumulants(blocks, x, weights), z) + log_class)
 
 
-def _draw_likelihood(variates: Variates, n: int, family: Any, rows: object, in_class: Any) -> jax.Array:
+def _draw_likelihood(variates: Variates, n: int, family: Family, rows: object, in_class: Any) -> jax.Array:
     """Draw (n, P, N, C) log p(row | class, θ) of one block, from P posteriors that are side by side as its classes.
 
     θ is given the row, too, in the class where `in_class` (n, P, N, C) is true; None: θ is given the data, and P is 1.
@@ -448,13 +448,13 @@ def _draw_likelihood(variates: Variates, n: int, family: Any, rows: object, in_c
     leaves, structure = jax.tree.flatten(family)
     fields = [v.reshape(in_class.shape[1], in_class.shape[3], *v.shape[1:]) for v in leaves if v.ndim >= 2]
 
-    def draw(variates: Variates, n: int, fields: list[Any], in_class: Any) -> jax.Array:
+    def draw(variates: Variates, n: int, fields: list[Array], in_class: Array) -> jax.Array:
         """Draw (n, N, C) from one posterior, given its fields (C, K, …)."""
         given = iter(fields)
         posterior = jax.tree.unflatten(structure, [next(given) if v.ndim >= 2 else v for v in leaves])
         return posterior.draw_log_likelihood(variates, n, rows, in_class)
 
-    def ask_one(of_posterior: tuple[list[Any], Any]) -> tuple[list[Any], list[Any]]:
+    def ask_one(of_posterior: tuple[list[Array], Array]) -> tuple[list[jax.Array], list[jax.Array]]:
         """Parameters of the variates of one posterior, as `ask` returns them."""
         recorder = ShapeRecorder()
         draw(recorder, 1, *of_posterior)
@@ -807,9 +807,9 @@ def choose_sampler(
     given = resolve_given(fitted, given, draws)
     if not isinstance(draws, int | float | np.number):
         return sampler_of_draws(fitted, draws, given, seed)
-    require_integer("draws", draws)
+    n_draws = require_integer("draws", draws)
     method = "draws" if fitted.prior.classes_share_parameters else method
-    return RowSampler(method, given, int(draws), seed, weights=fitted.draw_weights(int(draws), seed))
+    return RowSampler(method, given, n_draws, seed, weights=fitted.draw_weights(n_draws, seed))
 
 
 def _choose_average_sampler(
@@ -823,9 +823,7 @@ def _choose_average_sampler(
             f"Draws of a {fitted.name} around an average of models are not offered. Pass the average without weights, "
             "or a WeightedNB of another estimator, such as KDB()."
         )
-    require_integer("draws", draws)
-    n_draws: Any = draws
-    return AverageSampler(int(n_draws), seed, rows, groups)
+    return AverageSampler(require_integer("draws", draws), seed, rows, groups)
 
 
 def require_options(given: Given | None, method: Method) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, product
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import jax
 import numpy as np
@@ -17,12 +17,12 @@ from bayesnb._util.arguments import bad_argument, find_class, require_choice, re
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Levels
 from bayesnb.encoding.structure import Conditional
-from bayesnb.families.arrays import kernel, pytree
+from bayesnb.families.arrays import Tree, kernel, pytree
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.uncertainty.draws import feature_masks, require_proper, site_names
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.score_moments import find_zeros
-from bayesnb.uncertainty.tables import Component, locate, summarize_family
+from bayesnb.uncertainty.tables import Component, Summary, locate, summarize_family
 
 Contrast = Literal["difference", "ratio", "log_odds"]
 CONTRASTS: tuple[Contrast, ...] = ("difference", "ratio", "log_odds")
@@ -119,7 +119,7 @@ def contrast(
     compared, against = _read_classes(classes, labels)
     pairs = np.stack([compared, np.full_like(compared, against)])
 
-    def select(parameter: Any) -> Any:
+    def select(parameter: Tree) -> Tree:
         """Return arrays (…, 2, P, K) of both classes of P pairs from arrays that broadcast to (…, C, K)."""
         shape = np.broadcast_shapes((len(labels), 1), *map(np.shape, jax.tree.leaves(parameter)))
         return jax.tree.map(lambda values: np.broadcast_to(values, shape)[..., pairs, :], parameter)
@@ -147,7 +147,7 @@ def contrast(
     return table[_COLUMNS]
 
 
-def _read_classes(classes: Any, labels: Sequence[object]) -> tuple[np.ndarray, int]:
+def _read_classes(classes: Sequence[object] | None, labels: Sequence[object]) -> tuple[np.ndarray, int]:
     """Return the indices (P,) of the compared classes, and that of the class that they are compared against."""
     if len(labels) < 2:
         raise ValueError(f"contrast compares two classes, and the classifier has one, {shown(labels[0])}.")
@@ -178,7 +178,7 @@ def _level_names(level: object) -> list[object]:
     return [level, level.level, str(level)] if isinstance(level, Conditional) else [level]
 
 
-def _summarize(fitted: Fitted, column: int, kind: Contrast) -> list[dict[str, Any]]:
+def _summarize(fitted: Fitted, column: int, kind: Contrast) -> list[dict[str, Summary]]:
     """Return for each block {parameter: summary} of the posterior, of parameters that have such a contrast.
 
     Raises NotImplementedError if these have no independent marginals in closed form.
@@ -189,7 +189,7 @@ def _summarize(fitted: Fitted, column: int, kind: Contrast) -> list[dict[str, An
     for columns, prior, counted in zip(
         fitted.encoding.blocks, fitted.prior.blocks, fitted.statistics.blocks, strict=True
     ):
-        of_block: dict[str, Any] = {}
+        of_block: dict[str, Summary] = {}
         if column in columns.index:
             if prior.classes_share_parameters:
                 raise NotImplementedError(f"contrast: the classes of {fitted.name} share parameters. {advice}")
@@ -478,7 +478,7 @@ class _Pair:
         return np.where(self.is_reversed, 1.0 - probability, probability)
 
 
-def _describe_posteriors(summary: dict[str, Any], kind: Contrast, prob: float) -> dict[str, np.ndarray]:
+def _describe_posteriors(summary: Summary, kind: Contrast, prob: float) -> dict[str, np.ndarray]:
     """Mean, sd, interval and `prob_greater` (P, K) of contrasts, from summaries (2, P, K) of both classes."""
     mean, variance = summary["mean"], summary["variance"]
     parts = [(part.weight, _read_variate(part)) for part in summary["marginal"]]

@@ -364,9 +364,8 @@ def draw_by_rows(fitted: Fitted, draws: object, seed: int, rows: TrainingData | 
     ValueError
         If `rows` is not a tuple (X, y) or (X, y, sample_weight) of the rows of the fit, or if `draws` is not a number.
     """
-    require_integer("draws", draws)
-    n_draws: Any = draws
-    return draw_with_rows(fitted, read_training_rows(fitted, rows, groups), int(n_draws), seed)
+    n_draws = require_integer("draws", draws)
+    return draw_with_rows(fitted, read_training_rows(fitted, rows, groups), n_draws, seed)
 
 
 def read_training_rows(fitted: Fitted, rows: TrainingData | None, groups: object) -> TrainingRows:

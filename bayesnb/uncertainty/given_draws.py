@@ -23,8 +23,8 @@ from bayesnb.encoding import Encoding, Rows, check_labels, row_pieces
 from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, LevelCounts
-from bayesnb.families.arrays import is_host, kernel, xp
-from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
+from bayesnb.families.arrays import Array, is_host, kernel, xp
+from bayesnb.families.protocol import Hyperparameter, HyperpriorKind, Likelihood
 from bayesnb.fitted.scoring import pad
 from bayesnb.fitted.state import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, TermWeights, kernel_log_base, log_normalize, plus
@@ -173,12 +173,12 @@ def has_origin(draws: object, hyperprior: str) -> bool:
     return not is_number and _attributes(draws).get("hyperprior") == hyperprior
 
 
-def _attributes(draws: Any) -> Mapping[str, Any]:
+def _attributes(draws: object) -> Mapping[str, Any]:
     """Return the attributes of draws; {} for those of another program."""
     return getattr(draws if isinstance(draws, dict) else _posterior_group(draws), "attrs", {})
 
 
-def _is_origin(draws: Any, fitted: Fitted, hyperprior: str) -> bool:
+def _is_origin(draws: object, fitted: Fitted, hyperprior: str) -> bool:
     """Whether the draws are of the posterior of `fitted` under this kind of hyperprior."""
     return all(_attributes(draws).get(name) == value for name, value in origin(fitted, hyperprior).items())
 
@@ -259,7 +259,7 @@ def read_parameters(fitted: Fitted, draws: object) -> Parameters:
     return Parameters(require_sites(read_sites(draws), shapes))
 
 
-def read_sites(draws: Any) -> Draws:
+def read_sites(draws: object) -> Draws:
     """Return the values of each site, (S, …), of a dict or of an ArviZ object, whose chains are concatenated."""
     if isinstance(draws, dict):
         return draws
@@ -325,7 +325,7 @@ def hyperparameter_sites(prior: NaiveBayes, kind: HyperpriorKind, sites: Sites) 
     ]
 
 
-def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> NaiveBayes:
+def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Array]) -> NaiveBayes:
     """Return the prior with hyperparameters read from `values` by site; a fixed prior stays as it is.
 
     Parameters
@@ -408,7 +408,7 @@ def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     return plus(joint, draws.log_class).swapaxes(0, 1)
 
 
-def _log_prob(likelihood: Any, rows: object) -> jax.Array:
+def _log_prob(likelihood: Likelihood, rows: object) -> jax.Array:
     """(N, C) log p(rows of one block | class), by a likelihood over C classes."""
     return likelihood.prepare(rows).log_prob(rows)
 
@@ -427,7 +427,7 @@ def joint_given(model: NaiveBayes, x: tuple[object, ...]) -> jax.Array:
 
 
 def score_labelled(
-    fitted: Fitted, rows: tuple[Rows, ...], label: np.ndarray, drawn: dict[str, np.ndarray], seed: int
+    fitted: Fitted, rows: tuple[Rows, ...], label: np.ndarray, drawn: Draws, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return log p(row, label | θ), log p(label | row, θ), and drawn label indices, (S, N) each, for S draws of θ.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Columns, Encoding, Rows
-from bayesnb.families import Family, reason_for_lack
+from bayesnb.families import Family, Likelihood, reason_for_lack
 from bayesnb.fitted.state import Fitted
 from bayesnb.uncertainty.draws import CLASS_PROB
 from bayesnb.uncertainty.given_draws import stacked_likelihood
@@ -119,7 +119,7 @@ def _read_block(columns: Columns, rows: Any) -> CellBlock:
 
 
 def simulate_cells(
-    columns: Columns, family: Family, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1
+    columns: Columns, family: Family, likelihood: Likelihood, rng: np.random.Generator, total: int | np.ndarray = 1
 ) -> np.ndarray:
     """Simulate (S, K) cells of one block of columns, one row for each of S parameters of one class.
 

@@ -33,7 +33,7 @@ from bayesnb.encoding.units import check_groups
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import Array, sum_rows, sum_weightings
 from bayesnb.families.numbers import observed
-from bayesnb.families.protocol import Increments, Variates
+from bayesnb.families.protocol import Increments, Prior, Variates
 from bayesnb.fitted import counting
 from bayesnb.fitted.state import Fitted
 from bayesnb.model import Statistics
@@ -43,7 +43,7 @@ _UNITS_AT_ONCE, DRAWS_AT_ONCE = 2**12, 2**5  # of which one key draws the variat
 _UNITS_OF_MODEL = 10.0
 
 
-TrainingData = tuple[Any, ...]
+TrainingData = tuple[object, ...]
 """Rows of a fit: (X, y), or (X, y, sample_weight)."""
 
 
@@ -163,7 +163,7 @@ class _Piece:
             of_row *= self.training.weight[self.rows, None]
         return pad_rows(of_row, self.size).T
 
-    def add(self, sums: NumberSums, single: Any, increments: Increments) -> NumberSums:
+    def add(self, sums: NumberSums, single: object, increments: Increments) -> NumberSums:
         """Return the sums with what these rows add, given statistics (m, 1, F) of each row alone."""
         label, weight = self.training.label[self.rows], self.training.weight[self.rows, None]
         own, n_classes = np.empty((len(label), jax.tree.leaves(single)[0].shape[-1])), 1
@@ -349,7 +349,7 @@ def _has_levels(fitted: Fitted, b: int) -> bool:
     return not hasattr(fitted.statistics.blocks[b - 1], "from_cells")
 
 
-def _added_by_numbers(family: Any) -> list[Increments]:
+def _added_by_numbers(family: Prior) -> list[Increments]:
     """Return what rows have added to each of the variates that a family of numbers asks for.
 
     Raises
@@ -373,7 +373,7 @@ def _n_levels(rows: Any) -> int:
     return int(np.sum(rows.sizes)) if isinstance(rows, LevelRows) else rows.matrix.shape[1]
 
 
-def _single_cells(statistics: Any, x: object, n: int) -> Any:
+def _single_cells(statistics: Any, x: object, n: int) -> object:
     """Return statistics (n, 1, F), of the type of `statistics`, of each of n rows of numbers alone."""
     seen, cells = jax.tree.map(lambda v: np.asarray(v)[:n, None], observed(x))
     return statistics.from_cells(cells, seen * 1.0)

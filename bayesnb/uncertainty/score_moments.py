@@ -17,7 +17,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from bayesnb.families.arrays import kernel, pytree, xp
+from bayesnb.families.arrays import Array, kernel, pytree, xp
 from bayesnb.families.averaged import length_power
 from bayesnb.families.protocol import Cumulants, Family
 from bayesnb.families.special import polygammas
@@ -44,7 +44,7 @@ class RowCumulants:
         Cumulants under θ | D, and under θ | D, (row, class).
     """
 
-    log_proba: Any
+    log_proba: jax.Array
     without_row: Cumulants
     with_row: Cumulants
 
@@ -76,7 +76,7 @@ def weighted_cumulants(blocks: tuple[Family, ...], x: tuple[object, ...], weight
     w (t + 1)^(-exponent), where t is the number of draws of the row.
     """
 
-    def of_block(b: int, family: Family, rows: Any) -> Cumulants:
+    def of_block(b: int, family: Family, rows: object) -> Cumulants:
         """Cumulants of the weighted log-likelihood of block b."""
         weight = weights.blocks[b]
         if weights.by_term(b):
@@ -120,20 +120,20 @@ def score_cumulants(model: NaiveBayes, row: RowCumulants, given: Literal["row", 
 # -- variates of given skewness ------------------------------------------------------------------
 
 
-def skewness(variance: Any, third: Any) -> Any:
+def skewness(variance: Array, third: Array) -> Array:
     """Skewness from variance and third central moment, limited to ±3; 0 where the variance is 0."""
     known = variance > 0
     return (known * third / (variance * variance**0.5 + ~known)).clip(-_LARGEST_SKEWNESS, _LARGEST_SKEWNESS)
 
 
-def skewed(z: Any, skew: Any) -> Any:
+def skewed(z: Array, skew: Array) -> Array:
     """Map a standard normal variate to one of mean 0, variance 1 and skewness `skew`, without cancellation."""
     excess = z / 6.0 - skew / 36.0
     c = 1.0 + skew * excess
     return 2.0 * excess * (c * c + c + 1.0)
 
 
-def unskewed(y: Any, skew: Any) -> Any:
+def unskewed(y: Array, skew: Array) -> Array:
     """Map a variate of mean 0, variance 1 and skewness `skew` to a standard normal one, the inverse of `skewed`."""
     c = np.cbrt(1.0 + 0.5 * skew * y)
     return 3.0 * y / (c * c + c + 1.0) + skew / 6.0
@@ -185,7 +185,7 @@ def split_entropy(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) 
     return np.stack([total, aleatoric, total - aleatoric, p_top], axis=1)
 
 
-def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
+def _logit(scores: Cumulants) -> tuple[Array, Array, Array]:
     """Mean, sd and skewness (N, K) of log odds of the second of two classes, for each component of the mixture."""
     logit = (scores.mean[..., 1] - scores.mean[..., 0]).clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)
     variance = scores.variance[..., 0] + scores.variance[..., 1]

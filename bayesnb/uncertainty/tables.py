@@ -14,7 +14,7 @@ from bayesnb._util.arguments import Seed, read_seed, require_integer, require_pr
 from bayesnb._util.arrays import MOST_NUMBERS, require_memory
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
-from bayesnb.families import LevelCounts
+from bayesnb.families import Binned, ContextTree, LevelCounts
 from bayesnb.families.arrays import Array, kernel, pytree, static, xp
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
@@ -35,7 +35,7 @@ from bayesnb.uncertainty.score_moments import mixture_quantiles
 PLACE = ["code", "block", "kind", "position"]
 """Index of the class, block (-1: the classes), name of the parameter in its family, position on the last axis."""
 # Estimates of one parameter by name, each (C, K), and its "marginal", a tuple of components.
-_Summary = dict[str, Any]
+Summary = dict[str, Any]
 _A_ROW = 40  # numbers in memory
 _DRAWS_OF_ROWS = 4000
 
@@ -146,7 +146,7 @@ def locate_parameters(fitted: Fitted, prob: float, features: Iterable[object] | 
     require_probability("prob", prob)
     require_proper(fitted.encoding, fitted.posterior)
 
-    def describe(summary: _Summary) -> _Summary:
+    def describe(summary: Summary) -> Summary:
         """Estimates, sd, interval and prior weight (C, K) of a parameter."""
         columns = {name: summary[name] for name in ("count", *PLUGGED_IN)}
         columns |= {"sd": np.sqrt(summary["variance"]), **_interval(summary, prob)}
@@ -162,7 +162,7 @@ def locate_draws(fitted: Fitted, draws: object, prob: float, features: Iterable[
     sites = site_names(fitted.encoding, fitted.prior)
     of_blocks = [{name: values[site] for name, site in names.items()} for names in sites]
 
-    def describe(drawn: np.ndarray) -> _Summary:
+    def describe(drawn: np.ndarray) -> Summary:
         """Mean, sd and quantiles over the draws (S, C, K) of a parameter."""
         lower, upper = np.quantile(drawn, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         return {"mean": drawn.mean(axis=0), "sd": drawn.std(axis=0, ddof=1), "lower": lower, "upper": upper}
@@ -174,7 +174,7 @@ def locate(
     encoding: Encoding,
     features: Iterable[object] | None,
     parameters: Sequence[Mapping[str, object]],
-    describe: Callable[[Any], _Summary],
+    describe: Callable[[Any], Summary],
     is_described: Callable[[Hashable], bool] = lambda level: True,
 ) -> pd.DataFrame:
     """Return a row for each parameter, with the columns (C, K) that `describe` makes of the arrays of `parameters`.
@@ -233,21 +233,21 @@ def locate(
 class Component:
     """A component of a mixture: its weight, and a distribution of `scipy.stats`."""
 
-    weight: Array
-    arguments: dict[str, Any]
+    weight: float | Array
+    arguments: Mapping[str, float | Array]
     distribution: str = static()
 
 
 @float64
 @kernel
-def summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Summary], ...]:
+def summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, Summary], ...]:
     """Return {parameter: summary} of the class probabilities, then of each block, under the posterior."""
     families = (prior.class_prior, *prior.blocks)
     counts = (LevelCounts(statistics.class_count[None]), *statistics.blocks)
     return tuple(map(summarize_family, families, counts))
 
 
-def summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
+def summarize_family(prior: Any, statistics: Any) -> dict[str, Summary]:
     """Return {parameter: summary} of one family: counts, estimates, variance, prior weight, posterior marginals."""
     posterior = prior.update(statistics)
     mle = prior.improper().update(statistics).mean().parameters()
@@ -268,7 +268,7 @@ def summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     }
 
 
-def _interval(summary: _Summary, prob: float) -> _Summary:
+def _interval(summary: Summary, prob: float) -> Summary:
     """Return lower and upper (C, K) quantiles (1 ∓ prob)/2 of the marginals; the mean where the variance is 0."""
     mean, marginal = summary["mean"], summary["marginal"]
     arguments = [v for part in marginal for v in (part.weight, *part.arguments.values())]
@@ -286,7 +286,7 @@ def _quantiles(components: list[tuple[np.ndarray, Component, list[np.ndarray]]],
     """Compute (M,) quantiles q of mixtures of `scipy.stats` components with weights (M,) and arguments (M,)."""
     from scipy import stats
 
-    def each(method: str, x: object, at: Any) -> np.ndarray:
+    def each(method: str, x: object, at: slice | np.ndarray) -> np.ndarray:
         """Return (K, m) values of `method` ("ppf" or "cdf") at x by each component, for the mixtures at index `at`."""
         values_of_parts = (
             getattr(getattr(stats, part.distribution), method)(
@@ -496,7 +496,7 @@ def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
 
 @float64
 @kernel
-def _cut_probabilities(family: Any) -> tuple[jax.Array, jax.Array]:
+def _cut_probabilities(family: Binned) -> tuple[jax.Array, jax.Array]:
     """Return (cells,) probabilities of a cut before each cell, and whether the most probable binning has that cut."""
     return family.cut_probability(), family.best_cuts()
 
@@ -561,9 +561,8 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
     parts = []
     blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True)
     for columns, statistics, family in blocks:
-        if not hasattr(family, "last_probability"):
+        if (network := columns.network) is None or not hasattr(family, "last_probability"):
             continue
-        network: Any = columns.network
         # Tables have an axis for each parent: rows, and for each number of parents P(these are the last that matter).
         tables, *last = map(network.tables, (statistics.count, *_last_probability(family)))
         for g, (child, *parents) in enumerate(network.nodes):
@@ -600,6 +599,6 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
 
 @float64
 @kernel
-def _last_probability(family: Any) -> Any:
+def _last_probability(family: ContextTree) -> jax.Array:
     """Return (D, C, L) probabilities that the context of each level has 0, 1, … D - 1 parents."""
     return family.last_probability()

@@ -8,14 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb.families.arrays import Array, kernel, xp
+from bayesnb.families.arrays import Array, T, kernel, xp
 from bayesnb.families.protocol import Increments, Replayer, Variates
 
 # NumPy's gamma sampler is some twenty times faster than JAX's on a CPU. So a kernel that needs variates is traced
 # twice: `ask` records the parameters of the variates, and `run` passes the variates in.
 
-# A function of variates, a number of draws and arrays.
-Kernel = Callable[..., Any]
 # Gamma and normal variates, or arrays of their shapes.
 Recorded = tuple[Sequence[jax.Array], Sequence[jax.Array]]
 
@@ -63,27 +61,27 @@ class HostVariates(Variates):
         """(n, *shape of like) standard normal variates."""
         return self._rng.standard_normal((n, *np.shape(like)))
 
-    def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Any, added: Increments | None = None) -> jax.Array:
+    def log_gamma_ratio(self, a: Array, b: Array, n: int, index: Array, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates; of b only b_k is drawn from."""
-        chosen = np.take_along_axis(np.asarray(b)[None], index[..., None], axis=-1)[..., 0]
+        chosen = np.take_along_axis(np.asarray(b)[None], np.asarray(index)[..., None], axis=-1)[..., 0]
         return self.log_gamma(a, n) - self.log_gamma(chosen, 1)[0]
 
 
 @kernel(static_argnames="kernel")
-def ask(kernel: Kernel, *args: object) -> Recorded:
+def ask(kernel: Callable[..., object], *args: object) -> Recorded:
     """Trace a kernel for one draw; return the shapes `a` of its gamma variates, and arrays like its normal variates."""
     recorder = ShapeRecorder()
     kernel(recorder, 1, *args)
     return recorder.gammas, recorder.normals
 
 
-def run(kernel: Kernel, asked: Recorded, n: int, rng: np.random.Generator, *args: object) -> Any:
+def run(kernel: Callable[..., T], asked: Recorded, n: int, rng: np.random.Generator, *args: object) -> T:
     """Run a jitted kernel for n draws, with NumPy variates in the places that `ask` recorded as `asked`."""
     return _run(kernel, n, draw_variates(asked, n, HostVariates(rng)), *args)
 
 
 @kernel(static_argnames=("kernel", "n"))
-def _run(kernel: Kernel, n: int, variates: Recorded, *args: object) -> Any:
+def _run(kernel: Callable[..., T], n: int, variates: Recorded, *args: object) -> T:
     """Call a kernel, jitted, with variates that were drawn before, in the order in which the kernel asks for them."""
     return kernel(Replayer(variates), n, *args)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, ndtri
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -36,7 +36,7 @@ _PROB, _DRAWS, _MOST_CATEGORIES, _MANY_ROWS = 0.9, 400, 255, 10_000
 # == Classifiers that are given as experts =========================================================
 
 
-def read_experts(experts: object, seed: int) -> dict[str, Any]:
+def read_experts(experts: object, seed: int) -> dict[str, BaseEstimator]:
     """Return {name: unfitted copy} of the classifiers in an argument `experts`; those without a seed have `seed`.
 
     Raises
@@ -50,7 +50,7 @@ def read_experts(experts: object, seed: int) -> dict[str, Any]:
     if isinstance(experts, str | Mapping) or hasattr(experts, "fit") or not np.iterable(experts):
         raise bad_argument("experts", experts, expected)
     pairs = [e if isinstance(e, tuple) and len(e) == 2 else (type(e).__name__.lower(), e) for e in experts]
-    read = dict[str, Any]()
+    read = dict[str, BaseEstimator]()
     for name, expert in pairs:
         is_classifier = all(hasattr(expert, method) for method in ("fit", "predict_proba", "get_params"))
         if not isinstance(name, str) or isinstance(expert, type) or not is_classifier:
@@ -64,7 +64,7 @@ def read_experts(experts: object, seed: int) -> dict[str, Any]:
     return read
 
 
-def _default_experts() -> dict[str, Any]:
+def _default_experts() -> dict[str, BaseEstimator]:
     """Return {name: classifier}: boosting, a random forest and logistic regression for mixed tables of any kind."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -73,7 +73,7 @@ def _default_experts() -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-    def mixed(learner: object) -> Any:
+    def mixed(learner: object) -> BaseEstimator:
         numbers = make_pipeline(SimpleImputer(add_indicator=True, keep_empty_features=True), StandardScaler())
         levels, are_numbers = make_column_selector(dtype_include="category"), make_column_selector(dtype_include=float)
         return make_pipeline(
@@ -108,7 +108,7 @@ def _other_columns(X: Any) -> list[str]:
 
 def _fit_expert(
     where: str, expert: object, rows: tuple[object, np.ndarray, np.ndarray | None], others: object, n_classes: int
-) -> tuple[Any, np.ndarray | None, list[tuple[Any, str]]]:
+) -> tuple[object, np.ndarray | None, list[tuple[Any, str]]]:
     """Fit a copy of an expert to (X, label, weight), and score `others`; return both, and (category, text) of warnings.
 
     Weights are None if all are 1. Raises RuntimeError with `where` if the expert fails.
@@ -181,7 +181,7 @@ def cross_fit_experts(
         for fit in Parallel(n_jobs, return_as="generator")(delayed(_fit_expert)(*task, n_classes) for task in tasks):
             fits.append(fit)
             tick()
-    first = dict[tuple[int, str], Any]()  # the first of the fits in which an expert gave a warning
+    first = dict[tuple[int, str], tuple[str, Any]]()  # the first of the fits in which an expert gave a warning
     for i, (where, *_) in enumerate(tasks):
         for category, text in fits[i][2]:
             first.setdefault((i % len(experts), text), (f"{where}: {text}", category))

@@ -86,7 +86,7 @@ class Terms:
     names: tuple[str, ...]
     classes: np.ndarray
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def joint(self) -> np.ndarray:
@@ -768,11 +768,10 @@ class Weights:
         >>> weights.draw(100, seed=0).weight.shape
         (100, 4)
         """
-        if not self.has_posterior:
+        if (path := self.path) is None or not self.has_posterior:
             raise ValueError(f"the weights {_OLDER}")
-        path: Any = self.path
         rng, n_classes = np.random.default_rng([seed, 3]), len(self.classes)
-        options: Any = {"check_valid": "ignore", "method": "eigh"}
+        draw_normal = partial(rng.multivariate_normal, check_valid="ignore", method="eigh")
         below = np.cumsum(np.exp(path.log_bound - path.log_bound.max()))
         # The τ of a draw is that at its place, equally spaced but in random order, among the probabilities.
         place = (rng.permutation(n) + rng.random(n)) / n * below[-1]
@@ -782,7 +781,7 @@ class Weights:
         position = n_classes + (np.arange(len(self.names)) if has_weights else self.dependence.astype(int))
         for k, (of_path, covariance) in enumerate(zip(path.probable, path.covariance, strict=True)):
             drawn = np.flatnonzero(component == k)
-            excess = rng.multivariate_normal(np.zeros(len(covariance)), covariance, len(drawn), **options)
+            excess = draw_normal(np.zeros(len(covariance)), covariance, len(drawn))
             bias[drawn] = path.bias[of_path] + excess[:, :n_classes]
             weight[drawn] = path.weight[of_path] + excess[:, position]
             if not has_weights:
@@ -790,7 +789,7 @@ class Weights:
                 weight[drawn] += np.sqrt(np.maximum(rest, 0.0)) * rng.standard_normal((len(drawn), len(position)))
             excess = np.hstack([bias[drawn] - path.bias[of_path], weight[drawn] - path.weight[of_path]])
             log_share[drawn] = excess @ path.share_slope.T
-        log_share += rng.multivariate_normal(np.zeros(n_classes), path.share_covariance, n, **options)
+        log_share += draw_normal(np.zeros(n_classes), path.share_covariance, n)
         return WeightDraws(self, bias, weight, log_share)
 
     def draw_term_weights(self, fitted: Fitted, n: int, seed: int, *, of_likelihood: bool) -> TermWeights | None:
