@@ -43,6 +43,7 @@ from bayesnb.fitted.state import (
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, JointLikelihood, TermWeights
 from bayesnb.uncertainty.given_draws import read_sites, require_sites
+from bayesnb.uncertainty.score_moments import mixture_quantiles
 
 # == Terms log p(x_t | class, D) of each feature and class: of new rows, and exact leave-one-out terms
 
@@ -1056,7 +1057,13 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
         weight, cost = means[chosen], 0.5 * (means[chosen] / sds[chosen]) ** 2
     if drawn is None:
         probability = cast(WeightPath, path).probability()
-        lower, upper = _mixture_quantiles(tails, probability, means, sds)
+        q, (mean, scale) = np.repeat(tails, len(names)), (np.tile(v, len(tails)) for v in (means, sds))
+        component = np.broadcast_to(probability[:, None], mean.shape)
+
+        def cdf(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+            return np.asarray(ndtr((x - mean[:, at]) / scale[:, at]))
+
+        lower, upper = mixture_quantiles(component, mean + scale * ndtri(q), cdf, q).reshape(2, -1)
         sd = np.sqrt(probability @ (sds**2 + (means - probability @ means) ** 2))
     else:
         first_of_group = np.unique(weights.dependence, return_index=True)[1]
@@ -1066,17 +1073,3 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     table = pd.DataFrame({"term": names, "weight": weight, "lower": lower, "upper": upper, "sd": sd, "cost": cost})
     table.attrs = {"temperature": weights.temperature, "shrinkage": weights.shrinkage, "prob": float(prob)}
     return table
-
-
-def _mixture_quantiles(prob: np.ndarray, weight: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-    """Compute (Q, T) quantiles of T mixtures of K normal distributions, `weight` (K,), `mean` and `sd` (K, T).
-
-    Bisection starts from the quantiles of the components, between which those of the mixture lie.
-    """
-    quantiles = mean[:, None] + sd[:, None] * ndtri(prob)[:, None]
-    low, high = quantiles.min(axis=0), quantiles.max(axis=0)
-    for _ in range(100):
-        middle = (low + high) / 2
-        below = np.einsum("k,kqt->qt", weight, ndtr((middle - mean[:, None]) / sd[:, None])) < prob[:, None]
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(middle)
