@@ -35,7 +35,6 @@ from bayesnb.uncertainty.replicates import (
     read_cell_blocks,
     reason_against_replicates,
     replicate_rows,
-    simulate_cells,
 )
 from bayesnb.uncertainty.tables import locate_parameters
 from bayesnb.uncertainty.variates import ask, run
@@ -796,7 +795,7 @@ def _draw_label_probability(
         total: Any = round(float(counted.count.sum() / n_rows)) if columns.one_simplex and n_rows else 1
         if columns.auxiliary and n_rows:
             total = counted.exposure.sum() / counted.count.sum()
-        cells: Any = simulate_cells(columns, family, of_label, rng, total)
+        cells: Any = columns.select_realized(family.simulate(of_label, rng, total))
         cells = Exposed(cells, np.full((draws, 1), total)) if columns.auxiliary else cells
         score = score + np.asarray(likelihood.cells(cells[:, None])).sum(axis=-1)
     with np.errstate(invalid="ignore"):

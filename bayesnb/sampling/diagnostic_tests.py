@@ -230,12 +230,9 @@ class _CountedTable:
             given = [f"{tests[parent]} = {x}" for parent, x in zip(model.parents[test], results, strict=True)]
             rates.append(f"{tests[test]} | {', '.join([('healthy', 'diseased')[disease], *given])}")
         coordinates = {"population": list(map(str, self.populations)), "test": list(map(str, tests)), "rate": rates}
-        dims = ("population", "test", "test", "rate")
-        groups = {
-            group: {name: (dim, array) for (name, array), dim in zip(values.items(), dims, strict=True)}
-            for group, values in (("posterior", drawn), ("prior", before))
-        }
-        data = assemble_named(model, "sequential Monte Carlo", groups, coordinates, {"note": note})
+        dims = dict(zip(drawn, ("population", "test", "test", "rate"), strict=True))
+        groups = {"posterior": drawn, "prior": before}
+        data = assemble_named(model, "sequential Monte Carlo", groups, dims, coordinates, {"note": note})
         settings = {f.name: getattr(self, f.name) for f in fields(_CountedTable)}
         return DiagnosticTests(**settings, table=found, data=data, note=note, fit_p=fit_p)
 

@@ -95,11 +95,8 @@ def _distinct_rows(table: Table, label: np.ndarray) -> np.ndarray:
     """
     import pandas as pd
 
-    index = label.astype(np.int64)
-    for j in range(len(table.names)):
-        codes, values = pd.factorize(np.asarray(table.column(j)), use_na_sentinel=False)
-        index, _ = pd.factorize(index * len(values) + codes)
-    return np.asarray(index)
+    frame = pd.DataFrame({j: np.asarray(table.column(j)) for j in range(len(table.names))} | {"label": label})
+    return frame.groupby(list(frame), sort=False, dropna=False).ngroup().to_numpy()
 
 
 @dataclass(frozen=True, eq=False)

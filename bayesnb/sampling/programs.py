@@ -87,7 +87,7 @@ class NumpyroProgram:
 class Options(NamedTuple):
     """Options of NumPyro's sampler: see `numpyro.infer.NUTS`."""
 
-    warmup: int
+    num_warmup: int
     max_tree_depth: int | tuple[int, int] = 10
     target_accept_prob: float = 0.8
     dense_mass: bool = False
@@ -136,7 +136,7 @@ def run_chains(
     size = sum(map(np.size, start.values()))
     advice = "Set fewer draws, or name some columns in features=."
     require_draws(draws, 2 * size + 12, f"{size:,} numbers", advice, chains=chains)
-    keys, warmup = jax.random.split(jax.random.key(seed), chains), options.warmup
+    keys, warmup = jax.random.split(jax.random.key(seed), chains), options.num_warmup
     free = jax.eval_shape(lambda: unconstrain_fn(model, (arrays,), {}, dict(start)))
     settings = {"program": model, "options": options, "shapes": tuple((site, free[site].shape) for site in start)}
     state = _start(arrays, keys, dict(start), inverse_mass_matrix, **settings)
@@ -177,14 +177,7 @@ def _sampler(arrays: list[Array], program: NumpyroProgram, options: Options, sha
         return lambda position: potential_energy(program, (arrays,), {}, _by_site(position, shapes))
 
     init_kernel, sample_kernel = hmc.hmc(potential_fn_gen=potential, algo="NUTS")
-    begin = partial(
-        init_kernel,
-        num_warmup=options.warmup,
-        dense_mass=options.dense_mass,
-        target_accept_prob=options.target_accept_prob,
-        max_tree_depth=options.max_tree_depth,
-        model_args=(arrays,),
-    )
+    begin = partial(init_kernel, model_args=(arrays,), **options._asdict())
     return begin, partial(sample_kernel, model_args=(arrays,), model_kwargs={})
 
 

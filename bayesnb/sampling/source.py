@@ -15,7 +15,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -197,12 +197,6 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     return numpyro_model(nb, hyperprior).source
 
 
-class _Encode(Protocol):
-    """Function `encode` of the text."""
-
-    def __call__(self, X: object = None, y: object = None) -> dict[str, np.ndarray]: ...
-
-
 class NumpyroModel:
     """Generative model of a classifier as a NumPyro program, which `numpyro_model` returns.
 
@@ -236,7 +230,7 @@ class NumpyroModel:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name  # for `inspect.getsource`
         namespace: dict[str, Any] = {"__name__": "numpyro_source"}
         exec(compile(source, name, "exec"), namespace)
-        self.encode: _Encode = namespace["encode"]
+        self.encode: Callable[..., dict[str, np.ndarray]] = namespace["encode"]
         self.__wrapped__ = namespace["model"]
 
     def __call__(self, *args: object, **kwargs: object) -> None:

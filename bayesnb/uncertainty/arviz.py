@@ -308,19 +308,20 @@ def assemble_latent(
 def assemble_named(
     model: object,
     sampling: str,
-    groups: Mapping[str, Mapping[str, tuple[str, np.ndarray]]],
+    groups: Mapping[str, Mapping[str, np.ndarray]],
+    dims: Mapping[str, str],
     coordinates: Mapping[str, Sequence[Hashable]],
     about: Mapping[str, str],
 ) -> ArvizData:
-    """Convert draws to an ArviZ object: by group and variable the last dimension and (chains, draws, n) values.
+    """Convert draws to an ArviZ object: (chains, draws, n) values by group and variable.
 
-    `sampling` names the sampler of the draws of `model`, `coordinates` name the positions on each last dimension, and
-    `about` are further attributes.
+    `sampling` names the sampler of the draws of `model`, `dims` the last dimension of each variable, `coordinates` the
+    positions on each last dimension, and `about` are further attributes.
     """
     datasets = {}
     for group, variables in groups.items():
-        arrays = {name: ((*_SAMPLE, dim), values) for name, (dim, values) in variables.items()}
-        datasets[group] = _dataset(arrays, next(iter(variables.values()))[1].shape[:2], coordinates)
+        arrays = {name: ((*_SAMPLE, dims[name]), values) for name, values in variables.items()}
+        datasets[group] = _dataset(arrays, next(iter(variables.values())).shape[:2], coordinates)
     return _arviz_data(model, datasets, sampling, about)
 
 

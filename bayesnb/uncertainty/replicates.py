@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Columns, Encoding, Rows
-from bayesnb.families import Family, Likelihood, reason_for_lack
+from bayesnb.families import reason_for_lack
 from bayesnb.fitted.state import Fitted
 from bayesnb.uncertainty.draws import CLASS_PROB
 from bayesnb.uncertainty.given_draws import stacked_likelihood
@@ -118,27 +118,6 @@ def _read_block(columns: Columns, rows: Any) -> CellBlock:
     return CellBlock(index, columns.names, levels, np.asarray(codes).astype(np.int32), ordered)
 
 
-def simulate_cells(
-    columns: Columns, family: Family, likelihood: Likelihood, rng: np.random.Generator, total: int | np.ndarray = 1
-) -> np.ndarray:
-    """Simulate (S, K) cells of one block of columns, one row for each of S parameters of one class.
-
-    Parameters
-    ----------
-    columns : Columns
-        Columns, which choose the levels given the simulated parents if they have parents.
-    family : Family
-        Family of the columns.
-    likelihood : Likelihood
-        Likelihood of the family with parameters (S, K).
-    rng : numpy.random.Generator
-        Source of randomness.
-    total : int or (S,) array
-        Number of draws of each row from a single simplex, if the columns are words, or exposure of each row.
-    """
-    return columns.select_realized(family.simulate(likelihood, rng, total))
-
-
 def replicate_rows(
     fitted: Fitted, drawn: Mapping[str, np.ndarray], label: np.ndarray, blocks: Sequence[CellBlock], rng: Any
 ) -> Iterator[tuple[slice, list[np.ndarray]]]:
@@ -181,7 +160,7 @@ def replicate_rows(
         for columns, family, stacked, block, absent in each:
             likelihood = jax.tree.map(partial(np.take, indices=of_label, axis=0), stacked)
             total = 1 if block.total is None else np.tile(block.total, n)
-            cells = columns.decode(simulate_cells(columns, family, likelihood, rng, total))
+            cells = columns.decode(columns.select_realized(family.simulate(likelihood, rng, total)))
             table = cells.reshape(n, label.shape[1], -1).astype(np.float64 if block.levels is None else np.int32)
             table[:, absent] = np.nan if block.levels is None else -1
             values.append(table)

@@ -323,7 +323,8 @@ def sum_rows_of_draws(
     """Sum over the rows what they add to some draws; return the variates of the `chosen` of (class prior, *blocks)."""
     encoding, statistics = fitted.encoding, fitted.statistics
     n_classes = len(encoding.classes)
-    added = {b: _added_by_numbers(fitted.posterior.blocks[b - 1]) for b in chosen if b and not _has_levels(fitted, b)}
+    of_numbers = [b for b in chosen if b and hasattr(statistics.blocks[b - 1], "from_cells")]
+    added = {b: _added_by_numbers(fitted.posterior.blocks[b - 1]) for b in of_numbers}
     levels = [b for b in chosen if b and b not in added]
     zeros = (np.zeros((n_classes, _n_levels(training.rows[b - 1]))) for b in levels)
     weighted = Statistics(np.zeros(n_classes), tuple(map(LevelCounts, zeros)), 0.0)
@@ -342,11 +343,6 @@ def sum_rows_of_draws(
         finished = encoding.blocks[b - 1].finish(block, weighted.class_count)
         variates[b] = LevelVariates(rngs[b], statistics.blocks[b - 1], finished)
     return variates
-
-
-def _has_levels(fitted: Fitted, b: int) -> bool:
-    """Return whether block b, from 1 on, has counts of levels, and not sums over numbers."""
-    return not hasattr(fitted.statistics.blocks[b - 1], "from_cells")
 
 
 def _added_by_numbers(family: Prior) -> list[Increments]:
