@@ -98,12 +98,7 @@ class NumberTerms(NamedTuple):
 
 
 def compare_densities(
-    first: Density,
-    second: Density,
-    label: np.ndarray,
-    weight: np.ndarray,
-    unit: np.ndarray | None = None,
-    seed: int = 0,
+    first: Density, second: Density, label: np.ndarray, weight: np.ndarray, unit: np.ndarray | None, seed: int
 ) -> tuple[Float[np.ndarray, "F"], Callable[[np.ndarray], NumberTerms] | None]:
     """Compute (F,) gains in log P(class) of each column's second density over its first, in nats per row.
 
@@ -120,8 +115,8 @@ def compare_densities(
         Densities of the same columns.
     label, weight : (N,) arrays
         Index of the class, and replication count, of each row.
-    unit : (N,) int array, optional
-        Index of the unit of each row. Default: each row is a unit.
+    unit : (N,) int array or None
+        Index of the unit of each row. None: each row is a unit.
     seed : int
         Seed of the halves.
 
@@ -152,12 +147,11 @@ def compare_densities(
     return shrink(gain / len(halves), weight[rows], unit[rows]), choose
 
 
-def shrink(gain: np.ndarray, weight: np.ndarray, unit: np.ndarray | None = None) -> np.ndarray:
+def shrink(gain: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """Shrink the weighted column means of `gain` (N, F) to a common mean by normal empirical Bayes; return (F,).
 
-    The variances of the means are those of means of units, `unit` (N,); default: each row is a unit.
+    The variances of the means are those of means of units, `unit` (N,).
     """
-    unit = np.arange(len(weight)) if unit is None else unit
     mean, variance = mean_of_units(gain, weight, unit)
     variance = np.maximum(variance, 1e-18)
     precision = 1.0 / variance

@@ -415,7 +415,7 @@ def approximate_posterior(
 
 
 def held_out_log_losses(
-    terms: CrossTerms, prior: WeightPrior, start: Point, unit: Int[np.ndarray, "N"] | None = None
+    terms: CrossTerms, prior: WeightPrior, start: Point, unit: Int[np.ndarray, "N"]
 ) -> Float[np.ndarray, "N"]:
     """Compute the mean log loss of each row over the S fits, under weights that do not know its label.
 
@@ -435,13 +435,11 @@ def held_out_log_losses(
         Prior of biases and weights.
     start : (b, w)
         Optimum of all rows, where the search begins.
-    unit : (N,) int array, optional
-        Index of the unit of each row, from 0 on. Rows of a unit are scored by the same fits. Default: each row is a
-        unit.
+    unit : (N,) int array
+        Index of the unit of each row, from 0 on. Rows of a unit are scored by the same fits.
     """
     fit, n_rows = terms.fit.reshape(-1, terms.n_rows), terms.n_rows
     label, log_proba = terms.label[:n_rows], np.empty(fit.shape)
-    unit = np.arange(n_rows) if unit is None else unit
     first = np.unique(unit, return_index=True)[1]
     stratum = class_of_units(label, unit)
     for splits in np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER)):

@@ -272,8 +272,8 @@ def test_gains_compare_what_each_column_says_of_the_label_of_the_other_half():
         parts = bnb.GaussianNB(prior=prior).fit(X, y).fit_parts(X, y)
         return Density(parts.batch.encoding, parts.batch.rows[0], lambda weight: parts(weight).posterior_)
 
-    found, _ = compare_densities(*map(density, priors), y, weight)
-    np.testing.assert_allclose(found, shrink(score[1] - score[0], weight), rtol=1e-9)
+    found, _ = compare_densities(*map(density, priors), y, weight, None, 0)
+    np.testing.assert_allclose(found, shrink(score[1] - score[0], weight, np.arange(40)), rtol=1e-9)
 
 
 def test_gains_are_shrunk_to_their_common_mean():
@@ -290,7 +290,7 @@ def test_gains_are_shrunk_to_their_common_mean():
     total = 1 / (tau2 + variance)
     mu = total @ mean / total.sum()
     expected = np.linalg.solve(precision + np.eye(4) / tau2, w * mean + mu / tau2)
-    np.testing.assert_allclose(shrink(gain, weight), expected, rtol=1e-9)
+    np.testing.assert_allclose(shrink(gain, weight, np.arange(400)), expected, rtol=1e-9)
 
 
 # -- structures ------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ def test_held_out_losses_are_those_of_refits_one_by_one(case, many_values, monke
                     scores[own] += np.log1p(-share[held_out] / (class_weight[label[held_out]] + 1))
                     losses[s, held_out] = -log_softmax(scores, axis=1)[own]
     optimum = maximize(terms, prior)
-    found = held_out_log_losses(terms, prior, (optimum.bias, optimum.weight))
+    found = held_out_log_losses(terms, prior, (optimum.bias, optimum.weight), np.arange(N))
     assert found.mean() == pytest.approx(losses.mean(), abs=1e-6 if many_values else 5e-4)
     np.testing.assert_allclose(found, losses.mean(axis=0), atol=1e-5 if many_values else 0.1)
 
