@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import singledispatch
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,11 +15,13 @@ from bayesnb import kernels
 from bayesnb._util import arguments
 from bayesnb._util.arguments import bad_argument, require_choice, require_iterable, shown
 from bayesnb._util.precision import float64
+from bayesnb.encoding import BinaryColumns, CellColumns, Columns, LevelColumns
 from bayesnb.encoding.levels import is_missing, to_python
+from bayesnb.families.protocol import Likelihood
 from bayesnb.families.rows import OneHot, weighted
 from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.model import Estimate, JointLikelihood
+from bayesnb.model import Estimate, JointLikelihood, TermWeights
 
 # == Names, texts, numbers and sums as SQL that SQLite, DuckDB and PostgreSQL share ================
 
@@ -244,32 +247,49 @@ _PREDICTIVE = "Use estimate='predictive'"
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Cell of a feature: the text of a level, or the number of the interval between `edges` in which a number lies."""
+class NumberCell:
+    """Interval between `edges` in which a number lies."""
 
     feature: int
-    levels: tuple[Hashable, ...] = ()
-    edges: tuple[float, ...] | None = None
-    marks: tuple[Hashable, ...] = ()
-    """Values that mark a missing cell."""
-    has_reserved: bool = False
-    """Whether the last level stands for all unknown texts."""
+    edges: tuple[float, ...]
+    condition: str = ""
+    """SQL of what a finite number `{x}` must also meet."""
+    has_reserved: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
-        """Number of levels or of intervals."""
-        return len(self.levels) if self.edges is None else len(self.edges) + 1
-
-    @property
-    def known(self) -> tuple[Hashable, ...]:
-        """Levels but the reserved one."""
-        return self.levels[: len(self.levels) - self.has_reserved]
+        """Number of intervals."""
+        return len(self.edges) + 1
 
     def source(self) -> str:
-        """Return the SQL of what keys are compared with: the text or the interval; NULL for a missing cell."""
-        if self.edges is None:
-            return f"p.s{self.feature}"
+        """Return the SQL of what keys are compared with, the number of the interval; NULL for a missing cell."""
         return f"CASE WHEN p.x{self.feature} IS NOT NULL THEN {cell_number(f'p.x{self.feature}', self.edges)} END"
+
+    def keys(self, where: object) -> Iterator[tuple[str, int]]:
+        """Yield the number of each interval, as SQL and as code; `where` is not used."""
+        yield from ((str(code), code) for code in range(self.size))
+
+
+@dataclass(frozen=True)
+class LevelCell:
+    """Text of a level of a feature."""
+
+    feature: int
+    known: tuple[Hashable, ...]
+    """Levels but the reserved one."""
+    marks: tuple[Hashable, ...]
+    """Values that mark a missing cell."""
+    has_reserved: bool
+    """Whether a last level stands for all unknown texts."""
+
+    @property
+    def size(self) -> int:
+        """Number of levels."""
+        return len(self.known) + self.has_reserved
+
+    def source(self) -> str:
+        """Return the SQL of what keys are compared with, the text of the cell; NULL for a missing cell."""
+        return f"p.s{self.feature}"
 
     def read(self, name: object) -> tuple[str, str]:
         """Return the SQL of the text of a level in the column `name`, NULL if missing, and of whether it is infinite.
@@ -294,9 +314,6 @@ class Cell:
 
     def keys(self, where: object) -> Iterator[tuple[str, int]]:
         """Yield SQL literals to compare with `source`, each with the code of its level; `where` names the column."""
-        if self.edges is not None:
-            yield from ((str(code), code) for code in range(self.size))
-            return
         texts = [_texts(level, where) for level in self.known]
         first: dict[str, Hashable] = {}
         for level, (text, *_) in zip(self.known, texts, strict=True):
@@ -307,6 +324,43 @@ class Cell:
         codes = {text: code for code, (_, *others) in reversed(list(enumerate(texts))) for text in others}
         codes |= {text: code for code, (text, *_) in enumerate(texts)}
         yield from ((quote_text(text), code) for text, code in codes.items())
+
+
+Cell = NumberCell | LevelCell
+
+
+@singledispatch
+def read_cells(columns: Columns) -> list[Cell]:
+    """Return the cell of each feature of a block without parents; default: none, as the terms of numbers are densities.
+
+    A kind of columns whose terms are tables registers a function.
+    """
+    return []
+
+
+@read_cells.register(BinaryColumns)
+def _(columns: BinaryColumns) -> list[Cell]:
+    edge, condition = (0.5, " AND {x} IN (0, 1)") if columns.threshold is None else (columns.threshold, "")
+    return [NumberCell(int(j), (float(edge),), condition) for j in columns.index]
+
+
+@read_cells.register(CellColumns)
+def _(columns: CellColumns) -> list[Cell]:
+    edges = ([] if of_feature is None else of_feature.tolist() for of_feature in columns.edges)
+    return [NumberCell(int(j), tuple(of_feature)) for j, of_feature in zip(columns.index, edges, strict=True)]
+
+
+@read_cells.register(LevelColumns)
+def _(columns: LevelColumns) -> list[Cell]:
+    if columns.unknown == "error":
+        raise NotImplementedError("sql.score cannot raise errors. Fit with handle_unknown='ignore' or 'level'.")
+    marks = tuple(mark for mark in columns.missing_values if not is_missing(mark))
+    cuts, has_reserved = columns.cuts or [None] * len(columns.index), columns.unknown == "level"
+    features = zip(map(int, columns.index), columns.levels, cuts, strict=True)
+    return [
+        LevelCell(j, levels.values, marks, has_reserved) if edges is None else NumberCell(j, tuple(edges.tolist()))
+        for j, levels, edges in features
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,27 +386,12 @@ class Terms:
     arcs: list[Arc] = field(default_factory=list)
     densities: list[tuple[int, list[str]]] = field(default_factory=list)
     """Feature, and the SQL of its term in each class, a function of `p.x<feature>`."""
-    levels: dict[int, Cell] = field(default_factory=dict)
+    levels: dict[int, LevelCell] = field(default_factory=dict)
     """Cell of each feature that has levels, in or outside of the model."""
     numbers: dict[int, str] = field(default_factory=dict)
     """Each feature that is a number, in or outside of the model, with the SQL of what a finite `{x}` must also meet."""
     exposures: set[int] = field(default_factory=set)
     """Columns of exposures, which are among `numbers` and must not be missing."""
-
-    def add_columns(self, columns: Any) -> None:
-        """Add the features of a block, those outside of its terms included, to the features that are read."""
-        if _has_densities(columns):
-            self.numbers.update(dict.fromkeys(map(int, columns.index), " AND {x} >= 0" * columns.family.nonnegative))
-            self.exposures.update(columns.auxiliary)
-            least, greatest = number(1 / arguments.GREATEST), number(arguments.GREATEST)
-            self.numbers.update(dict.fromkeys(columns.auxiliary, f" AND {{x}} >= {least} AND {{x}} <= {greatest}"))
-            return
-        is_binary = columns.kind == "bernoulli" and columns.threshold is None
-        for cell in (_cell(columns.base, f) for f in range(len(columns.base.index))):
-            if cell.edges is None:
-                self.levels[cell.feature] = cell
-            else:
-                self.numbers[cell.feature] = " AND {x} IN (0, 1)" * is_binary
 
     def add_table(self, cell: Cell, terms: np.ndarray) -> None:
         """Add terms (size, C) of a cell to its table."""
@@ -360,7 +399,7 @@ class Terms:
 
 
 @float64
-def _read(fitted: Fitted, estimate: Estimate | None) -> tuple[Any, np.ndarray, tuple[Any, ...]]:
+def _read(fitted: Fitted, estimate: Estimate | None) -> tuple[TermWeights | None, np.ndarray, tuple[Likelihood, ...]]:
     """Return the weights of the posterior or None, log P(c) (C,), and the blocks' likelihoods without weights."""
     model, reading = fitted.read(estimate)
     likelihoods = scoring.read(fitted.encoding, replace(model, weights=None), reading).likelihoods
@@ -384,14 +423,11 @@ def read_terms(fitted: Fitted, estimate: Estimate | None) -> Terms:
         if columns.one_simplex or len(columns.term_names) != len(columns.index):
             term = f"{shown(columns.term_names[0])} is a single term of several columns"
             raise NotImplementedError(f"sql.score cannot write {fitted.name}: {term}. Use predict_proba.")
-        terms.add_columns(columns)
         weight = np.broadcast_to(1.0 if weights is None else weights.blocks[b], len(columns.index))
-        if _has_densities(columns):
+        if cells := read_cells(columns.base):
+            _add_tables(terms, columns, cells, likelihood, weight)
+        else:
             _add_densities(terms, columns, likelihood, weight)
-            continue
-        if getattr(columns.base, "unknown", "ignore") == "error":
-            raise NotImplementedError("sql.score cannot raise errors. Fit with handle_unknown='ignore' or 'level'.")
-        _add_tables(terms, columns, likelihood, weight)
     sizes = [cell.size for cell in terms.tables] + [math.prod(arc.sizes) for arc in terms.arcs]
     if (n_numbers := len(log_class) * sum(sizes)) > _MOST_NUMBERS:
         most = f"the limit is {_MOST_NUMBERS:,}. Use predict_proba for so many levels and classes"
@@ -404,13 +440,13 @@ def _in_units(terms: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(UNIT * terms, IMPOSSIBLE, CERTAIN))
 
 
-def _has_densities(columns: Any) -> bool:
-    """Return whether the terms of a block are densities of numbers, and not tables."""
-    return not hasattr(columns, "tables") and not hasattr(columns, "edges") and columns.kind != "bernoulli"
+def _add_tables(terms: Terms, columns: Columns, cells: list[Cell], likelihood: Likelihood, weight: np.ndarray) -> None:
+    """Add the tables of a block of levels, of cells of numbers, or of features with parents; `weight` (F,).
 
-
-def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray) -> None:
-    """Add the tables of a block of levels, of cells of numbers, or of features with parents; `weight` (F,)."""
+    `cells` are those of all features of the block, and features outside of its terms are read, too.
+    """
+    terms.levels.update((cell.feature, cell) for cell in cells if isinstance(cell, LevelCell))
+    terms.numbers.update((cell.feature, cell.condition) for cell in cells if isinstance(cell, NumberCell))
     sizes = columns.sizes()
     code = np.arange(sizes.max(initial=1))[:, None]
     probe = OneHot(np.where(code < sizes, code, -1), columns.start(), sizes, len(code) + 1)
@@ -424,32 +460,23 @@ def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray)
         if np.isnan(table).any():
             raise ValueError(f"{where}: a class has no rows for this estimate of a probability. {_PREDICTIVE}.")
         if given or (sums and child in parents):
-            cells = tuple(_cell(columns.base, j) for j in (*given, child))
-            for cell in cells:
+            of_arc = tuple(cells[j] for j in (*given, child))
+            for cell in of_arc:
                 terms.add_table(cell, np.zeros((cell.size, len(terms.log_class))))
-            arc_sizes = (*(int(columns.parent_sizes()[p]) for p in given), cells[-1].size)
+            arc_sizes = columns.network.shape((child, *given))
             if weight[f] < 0 and np.isinf(table).any():
                 raise NotImplementedError(f"sql.score cannot weigh zero probabilities of {where}. {_PREDICTIVE}.")
-            terms.arcs.append(Arc(cells, arc_sizes, _in_units(table), float(weight[f]), not sums))
+            terms.arcs.append(Arc(of_arc, arc_sizes, _in_units(table), float(weight[f]), not sums))
         else:
-            terms.add_table(_cell(columns.base, child), _in_units(np.asarray(weighted(weight[f], table))))
+            terms.add_table(cells[child], _in_units(np.asarray(weighted(weight[f], table))))
 
 
-def _cell(columns: Any, f: int) -> Cell:
-    """Return the cell of feature f of a block of columns without parents."""
-    feature = int(columns.index[f])
-    if columns.kind == "bernoulli":
-        return Cell(feature, edges=(0.5 if columns.threshold is None else float(columns.threshold),))
-    edges = columns.edges[f] if hasattr(columns, "edges") else (columns.cuts or {f: None})[f]
-    if edges is not None or hasattr(columns, "edges"):
-        return Cell(feature, edges=tuple(map(float, () if edges is None else edges)))
-    reserved = columns.unknown == "level"
-    marks = tuple(mark for mark in columns.missing_values if not is_missing(mark))
-    return Cell(feature, tuple(columns.level_names(f)), None, marks, reserved)
-
-
-def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray) -> None:
-    """Add the densities of a block of numbers; `weight` (F,)."""
+def _add_densities(terms: Terms, columns: Columns, likelihood: Any, weight: np.ndarray) -> None:
+    """Add the densities of a block of numbers, and the numbers that are read for them; `weight` (F,)."""
+    terms.numbers.update(dict.fromkeys(map(int, columns.index), " AND {x} >= 0" * columns.family.nonnegative))
+    least, greatest = number(1 / arguments.GREATEST), number(arguments.GREATEST)
+    terms.numbers.update(dict.fromkeys(columns.auxiliary, f" AND {{x}} >= {least} AND {{x}} <= {greatest}"))
+    terms.exposures.update(columns.auxiliary)
     if not hasattr(likelihood, "sql"):
         kind = f"the distribution of {columns.kind} columns under this estimate"
         other = "estimate='mean', or " * hasattr(columns.family.likelihood, "sql")
@@ -626,18 +653,17 @@ def _exp(score: str) -> str:
     return f"CASE WHEN {score} < {number(-700 * UNIT)} THEN 0 ELSE EXP(({score}) * {_NATS}) END"
 
 
-def _column_names(nb: Classifier, fitted: Fitted, columns: Any) -> list[str]:
+def _column_names(nb: Classifier, fitted: Fitted, columns: object) -> list[str]:
     """Return the name of the table's column for each feature; raise ValueError for other names than the features'."""
-    features: list[object] = list(fitted.encoding.feature_names)
-    named: Any = {} if columns is None else columns
-    if not isinstance(named, Mapping):
-        if isinstance(named, str) or not hasattr(named, "__len__") or len(named) != len(features):
+    features = fitted.encoding.feature_names
+    named = dict(columns) if isinstance(columns, Mapping) else {}
+    if not isinstance(columns, Mapping | None):
+        if isinstance(columns, str) or not isinstance(columns, Collection) or len(columns) != len(features):
             raise bad_argument("columns", columns, f"the names of all {len(features)} features, in the order of fit")
-        named = dict(zip(features, named, strict=True))
+        named = dict(zip(features, columns, strict=True))
     elif not named and not hasattr(nb, "feature_names_in_"):
-        raise ValueError(
-            f"The model was fitted without names. Pass those of the {len(features)} features as `columns`."
-        )
+        names = f"those of the {len(features)} features"
+        raise ValueError(f"The model was fitted without names. Pass {names} as `columns`.")
     if unknown := [name for name in named if name not in features]:
         raise ValueError(f"columns has {shown(unknown[0])}, which is no feature. Features are {shown(features[:12])}.")
     if times := [name for name in getattr(nb, "time_units_", {}) if name not in named]:
