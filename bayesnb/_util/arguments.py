@@ -145,6 +145,13 @@ def require_iterable(name: str, value: object, meaning: str) -> None:
         raise bad_argument(name, value, meaning, TypeError)
 
 
+def list_names(name: str, value: object, meaning: str) -> list[object]:
+    """Return one name, or several in an iterable, as a list; raise TypeError for others. `meaning` is a right value."""
+    names: Any = [value] if isinstance(value, str) else value
+    require_iterable(name, names, meaning)
+    return list(names)
+
+
 def require_path(name: str, value: object) -> None:
     """Raise TypeError unless `value` is a str or an os.PathLike."""
     if not isinstance(value, str | os.PathLike):

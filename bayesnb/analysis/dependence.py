@@ -297,7 +297,7 @@ def _examine_tables(count: np.ndarray, draws: int, rng: np.random.Generator) -> 
     for pair, of_classes in enumerate(count):
         drawn = sum(_draw_entropy_sums(table, draws, rng) for table in of_classes)
         p_value[pair] = (1 + np.sum(drawn >= observed[pair] * (1.0 - _ROUNDING))) / (1 + draws)
-    return _table_information(count), p_value
+    return information_of_tables(count), p_value
 
 
 def _draw_entropy_sums(table: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -311,7 +311,7 @@ def _draw_entropy_sums(table: np.ndarray, draws: int, rng: np.random.Generator) 
     return np.concatenate([xlogy(count, count).sum(axis=(1, 2)) for count in drawn])
 
 
-def _table_information(count: np.ndarray) -> np.ndarray:
+def information_of_tables(count: np.ndarray) -> np.ndarray:
     """Compute mutual information Σ n/N log(n n_c / (n_l n_m)) of tables (…, C, L, M), in nats: an array (…)."""
     total, rows, columns = count.sum(axis=(-1, -2)), count.sum(axis=-1), count.sum(axis=-2)
     parts = xlogy(count, count).sum(axis=(-1, -2)) + xlogy(total, total)

@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import entr
 
 from bayesnb._util.arguments import require_integer, require_probability, require_result, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import count_columns
+from bayesnb.analysis.dependence import information_of_tables
 from bayesnb.analysis.predictive import PredictiveCheck
 from bayesnb.encoding import NodeColumns
 from bayesnb.fitted.state import Classifier, Fitted, require_estimate, require_fitted, require_posterior
 from bayesnb.model import Estimate, read_block
 from bayesnb.plots import style
-from bayesnb.plots.style import Axes, families, labels
+from bayesnb.plots.style import Axes, Look, families, labels
 from bayesnb.uncertainty import cut_table, density_table, require_proper
 from bayesnb.uncertainty.variates import HostVariates
 
@@ -244,7 +244,7 @@ def _draw_rows(ax: Axes, values: np.ndarray, ends: np.ndarray | None, colour: st
         normal = np.exp(-0.5 * ((grid - values.mean()) / values.std()) ** 2) / (values.std() * np.sqrt(2 * np.pi))
         ax.plot(grid, normal, color=colour, linewidth=0.9, linestyle=":", scaley=False)
     ticks = values[:: max(1, len(values) // _MOST_TICKS)]
-    look: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.6, "clip_on": False}
+    look: Look = {"color": colour, "markersize": 4, "alpha": 0.6, "clip_on": False}
     ax.plot(ticks, np.full(len(ticks), -0.02), "|", transform=ax.get_xaxis_transform(), **look)
 
 
@@ -394,7 +394,7 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
         _draw_arrow(ax, positions[parent], positions[child], thickness, (parent, child) in first_parents)
     for j, position in positions.items():
         ax.plot(*position, "o", color=style.COLOURS[0], markersize=4.5, zorder=3)
-        text: dict[str, Any] = {"va": "center", "fontsize": style.SMALL, "fontfamily": families()}
+        text: Look = {"va": "center", "fontsize": style.SMALL, "fontfamily": families()}
         ax.annotate(names[j], position, (7, 0), textcoords="offset points", zorder=4, **text)
     ax.set_axis_off()
     many, left_out = len(network.nodes), len(nats) - len(drawn)
@@ -420,9 +420,8 @@ def _arc_information(network: NodeColumns, counts: np.ndarray) -> dict[tuple[int
     nats = {}
     for (child, *parents), table in zip(network.nodes, network.tables(counts), strict=True):
         for axis, parent in enumerate(parents, 1):
-            sides = table.sum(axis=-1), table.sum(axis=axis), table, table.sum(axis=(axis, -1))
-            with_parent, with_child, both, neither = (entr(n / max(float(n.sum()), 1.0)).sum() for n in sides)
-            nats[parent, child] = max(float(with_parent + with_child - both - neither), 0.0)
+            pair = np.moveaxis(table, axis, -2)
+            nats[parent, child] = float(information_of_tables(pair.reshape(-1, *pair.shape[-2:])))
     return nats
 
 
@@ -511,8 +510,8 @@ def predictive_check(result: PredictiveCheck, top: int = 30, ax: Axes | None = N
     ax = style.open_rows(ax, y, names, xlabel=axis, ylabel="quantity")
     outside = (observed < lower) | (observed > upper)
     ax.hlines(y, lower, upper, color=style.GREY, linewidth=2.2, alpha=0.6)
-    dot: dict[str, object] = {"marker": "o", "color": style.COLOURS[0], "markersize": 4.5}
-    diamond: dict[str, Any] = {"marker": "D", "color": style.WRONG, "markersize": 4.5}
+    dot: Look = {"marker": "o", "color": style.COLOURS[0], "markersize": 4.5}
+    diamond: Look = {"marker": "D", "color": style.WRONG, "markersize": 4.5}
     for at, mark in ((~outside, dot), (outside, diamond)):
         ax.plot(observed[at], y[at], linestyle="none", **mark)
     if is_association:

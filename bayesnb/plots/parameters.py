@@ -12,20 +12,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import (
     bad_argument,
+    list_names,
     require_choice,
     require_integer,
-    require_iterable,
     require_probability,
     shown,
 )
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
+from bayesnb.estimators.latent import NaiveBayesMixture
 from bayesnb.families import offers
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import ESTIMATES, PLUGGED_IN, NaiveBayes
 from bayesnb.plots import style
-from bayesnb.plots.style import Axes, labels
+from bayesnb.plots.style import Axes, Look, labels
+from bayesnb.sampling.diagnostic_tests import DiagnosticTests
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 from bayesnb.uncertainty.draws import CLASS_PROB, site_names
 from bayesnb.uncertainty.given_draws import read_parameters
@@ -80,7 +82,7 @@ class ParametersInUnits:
 
 
 def select_parameters(
-    nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[object] | None = None
+    nb: Classifier, prob: float, parameter: str | None, features: Iterable[object] | None
 ) -> ParametersInUnits:
     """Posterior intervals of all parameters of one kind, by default the most frequent one, in a common unit.
 
@@ -95,8 +97,7 @@ def select_parameters(
     """
     fitted = require_posterior(nb, "parameter_table")
     if features is not None:
-        features = [features] if isinstance(features, str) else features
-        require_iterable("features", features, "a list of columns, by name or by index")
+        features = list_names("features", features, "a list of columns, by name or by index")
     table = _convert_to_units(fitted, locate_parameters(fitted, prob, features))
     numbers = {str(kind): int(n) for kind, n in table["kind"].value_counts(sort=False).items()}
     if parameter is None:
@@ -227,7 +228,7 @@ def estimates(
         ax.vlines(x, y, np.ceil(y), color=colour, linewidth=0.8, linestyle=":")
         # A ring around the other marks stays visible where estimates nearly agree.
         shape = {"markerfacecolor": "none", "markersize": 9} if "MLE" in label else {"markeredgecolor": paper}
-        look: dict[str, Any] = {"marker": marker, "color": colour, "markersize": 6} | shape
+        look: Look = {"marker": marker, "color": colour, "markersize": 6} | shape
         ax.plot(x, y, linestyle="none", clip_on=False, zorder=4, label=label, **look)
         marks.append(style.legend_mark(label, **look))
     of_prior = [f for m in _marginals(fitted, fitted.prior, rows) for _, f in m.components]
@@ -353,7 +354,7 @@ def _marginals(fitted: Fitted, model: NaiveBayes, rows: pd.DataFrame) -> list[_M
 
     kind, blocks, marginals = rows["kind"].iloc[0], rows["block"].unique(), []
     shapes = {b: np.shape(fitted.posterior.blocks[b].variance()[kind]) for b in blocks}
-    mixtures = {b: [(w, *_name_marginals(f)[kind]) for w, f in model.blocks[b].components()] for b in blocks}
+    mixtures = {b: [(w, *float64(f.marginals)()[kind]) for w, f in model.blocks[b].components()] for b in blocks}
     for row in rows.to_dict("records"):
         at, shape, components = (row["code"], row["position"]), shapes[row["block"]], []
         for weights, name, arguments in mixtures[row["block"]]:
@@ -362,12 +363,6 @@ def _marginals(fitted: Fitted, model: NaiveBayes, rows: pd.DataFrame) -> list[_M
                 components.append((weight, getattr(stats, name)(**values)))
         marginals.append(_Marginal(components, row["origin"], row["size"]))
     return marginals
-
-
-@float64
-def _name_marginals(component: Any) -> Any:
-    """Names and arguments (C, K) of the marginal distributions of a family, by parameter."""
-    return component.marginals()
 
 
 def _predict(fitted: Fitted, rows: pd.DataFrame) -> np.ndarray:
@@ -471,7 +466,7 @@ _MOST_COLOURED = 12  # classes
 
 
 def forest(
-    nb: Classifier | Any,
+    nb: Classifier | DiagnosticTests | pd.DataFrame,
     features: Iterable[object] | None = None,
     prob: float | None = None,
     ax: Axes | None = None,
@@ -539,9 +534,14 @@ def forest(
     ['sepal width (cm) | 0', 'sepal width (cm) | 1', 'sepal width (cm) | 2']
     >>> figure = bnb.plots.detach(ax)
     """
-    prob, of_tests, of_contrasts = read_prob(nb, prob), is_diagnostic(nb), isinstance(nb, pd.DataFrame)
-    select = select_contrasts if of_contrasts else select_quantities if of_tests else select_parameters
-    parameters = select(nb, prob, parameter, features)
+    of_tests, of_contrasts = isinstance(nb, DiagnosticTests), isinstance(nb, pd.DataFrame)
+    interval = "interval" if of_contrasts else f"{style.format_percent(read_prob(nb, prob))} interval"
+    if isinstance(nb, DiagnosticTests):
+        parameters = select_quantities(nb, parameter, features)
+    elif isinstance(nb, pd.DataFrame):
+        parameters = select_contrasts(nb, prob, parameter, features)
+    else:
+        parameters = select_parameters(nb, read_prob(nb, prob), parameter, features)
     table = parameters.table[~parameters.table["absent"]]
     rows = _fit_rows(table, np.inf if ax is None else style.measure(ax)[1] / style.ROW - 3)
     heights, names = _row_heights(rows), parameters.names(rows)
@@ -560,12 +560,11 @@ def forest(
     about = f"Uncertainty about the parameters, if {'the model' if of_tests else 'naive Bayes'} holds"
     if left_out := len(table) - len(rows):
         about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
-    grey: dict[str, object] = {"marker": "o", "color": style.GREY}
+    grey: Look = {"marker": "o", "color": style.GREY}
     hollow = style.legend_mark("maximum likelihood", **grey, markersize=6.5, markerfacecolor="none")
     line = style.legend_mark("interval of the prior", linestyle="-", color="0.6")
     null = style.legend_mark("no difference", linestyle="--", color="0.6")
-    of_interval = "interval" if of_contrasts else f"{style.format_percent(prob)} interval"
-    dot = style.legend_mark(f"posterior mean, {of_interval}", **grey, markersize=4.5)
+    dot = style.legend_mark(f"posterior mean, {interval}", **grey, markersize=4.5)
     marks = [dot, null if of_contrasts else line if of_tests else hollow]
     return style.write_header(ax, [about, parameters.left_out], marks, names)
 
@@ -648,8 +647,8 @@ def shrinkage(
     lines.set_rasterized(len(table) > _MANY)
     counts = table["count"].to_numpy()
     for marker, rows in table.groupby("marker", sort=False):
-        where = rows["mle"], rows["mean"], rows["count"], counts.max()
-        dots = style.draw_dots(ax, *where, rows["color"], alpha, str(marker))
+        look: Look = {"color": rows["color"], "alpha": alpha, "marker": marker}
+        dots = style.draw_dots(ax, rows["mle"], rows["mean"], rows["count"], counts.max(), **look)
         dots.set_rasterized(len(table) > _MANY)
     _equate_axes(ax, table, parameters.are_words)
     ax.set(xlabel="maximum likelihood estimate", ylabel="posterior mean")
@@ -670,9 +669,8 @@ def _fit_rows(table: pd.DataFrame, height: float) -> pd.DataFrame:
     Features are left out whole; of a first feature that is too large the last levels, of its only level the last rows.
     """
     widest = (table["upper"] - table["lower"]).groupby(table["feature"], sort=False).max()
-    widest = widest.sort_values(ascending=False, kind="stable")
     level = table.groupby("feature", sort=False)["level"].transform(lambda levels: levels.factorize()[0])
-    rank = table["feature"].map({feature: i for i, feature in enumerate(widest.index)})
+    rank = table["feature"].map(widest.rank(method="first", ascending=False, na_option="bottom"))
     rows = table.assign(rank=rank, place=level).sort_values(["rank", "place"], kind="stable")
     room = max(1, min(_MOST_ROWS, int((_row_heights(rows) + 1 <= height).sum())))
     fitting: pd.DataFrame = rows[:room]
@@ -713,34 +711,27 @@ def _equate_axes(ax: Axes, table: pd.DataFrame, are_words: bool) -> None:
 # == Results of `diagnostic_tests` as rows of figures ==============================================
 
 
-def is_diagnostic(result: object) -> bool:
-    """Whether `result` is a `DiagnosticTests`; its module is above the figures, which cannot import it."""
-    return hasattr(result, "populations") and hasattr(result, "tests")
-
-
-def read_prob(result: Any, prob: float | None) -> float:
-    """Probability of the intervals in a `DiagnosticTests`, NaN for a table, else `prob`, or 0.9 if that is None."""
-    if isinstance(result, pd.DataFrame):
-        if prob is not None:
-            raise bad_argument("prob", prob, "left out, as the table has intervals. Use contrast(prob=)")
-        return np.nan
-    if not is_diagnostic(result):
+def read_prob(result: object, prob: float | None) -> float:
+    """Probability of the intervals of a `DiagnosticTests`; of others `prob`, by default 0.9."""
+    if not isinstance(result, DiagnosticTests):
         return 0.9 if prob is None else prob
     if prob not in (None, result.prob):
         raise bad_argument("prob", prob, f"that of this result, {result.prob}. Use diagnostic_tests(prob=)")
-    return float(result.prob)
+    return result.prob
 
 
 def select_contrasts(
-    found: Any, prob: float, level: str | None = None, features: Iterable[object] | None = None
+    found: pd.DataFrame, prob: float | None, level: str | None, features: Iterable[object] | None
 ) -> ParametersInUnits:
-    """Intervals of the contrasts in a result of `contrast`, whose pairs of classes are the classes; `prob` is not used.
+    """Intervals of the contrasts in a result of `contrast`, whose pairs of classes are the classes.
 
     Raises
     ------
     ValueError
-        If the table has contrasts of several kinds, or no row of this level and these features.
+        If the table has contrasts of several kinds, or no row of this level and these features; if `prob` is given.
     """
+    if prob is not None:
+        raise bad_argument("prob", prob, "left out, as the table has intervals. Use contrast(prob=)")
     columns = ["class", "against", "feature", "level", "kind", "estimate", "lower", "upper"]
     style.require_table(found, columns, "bayesnb.contrast", "nb")
     if found["kind"].nunique() > 1:
@@ -748,37 +739,32 @@ def select_contrasts(
             f"nb has contrasts of the kinds {shown(found['kind'].unique().tolist())}. Pass those of one kind."
         )
     known = found["feature"].unique().tolist()
-    features = [features] if isinstance(features, str) else known if features is None else features
-    require_iterable("features", features, "a list of features")
-    chosen = list(features)
+    chosen = known if features is None else list_names("features", features, "a list of features")
     table = found[found["feature"].isin(chosen) & (True if level is None else found["level"].map(str) == str(level))]
     if table.empty or not set(chosen) <= set(known):
         raise ValueError(f"features={shown(chosen)} and parameter={shown(level)} name no contrasts of {shown(known)}.")
     compared, against = ([str(label) for label in table[name]] for name in ("class", "against"))
     if len(set(against)) > 1:
         compared = [f"{a} : {b}" for a, b in zip(compared, against, strict=True)]
-    classes = list(dict.fromkeys(compared))
-    code = [classes.index(name) for name in compared]
+    code, classes = pd.factorize(np.array(compared))
     table = table.rename(columns={"estimate": "mean"}).assign(
         mle=np.nan, absent=False, code=code, **{"class": compared}
     )
     kind = str(table["kind"].iloc[0]).replace("_odds", " odds ratio")
     axis = kind if len(set(against)) > 1 else f"{kind}, against {labels(against[:1], 22)[against[0]]}"
-    return ParametersInUnits(table, axis, "feature = level | class", "", True, False, known, classes)
+    return ParametersInUnits(table, axis, "feature = level | class", "", True, False, known, classes.tolist())
 
 
 def select_quantities(
-    found: Any, prob: float, quantity: str | None = None, features: Iterable[object] | None = None
+    found: DiagnosticTests, quantity: str | None, features: Iterable[object] | None
 ) -> ParametersInUnits:
-    """Intervals, of probability `prob`, of one quantity, or all, of the tests and populations named by `features`.
+    """Intervals of one quantity, or all, of the tests and populations named by `features`.
 
     The quantities are the features of the result, and tests and populations its classes.
     """
     names, table = list(dict.fromkeys([*found.populations, *found.tests])), found.table
     quantities = table["quantity"].unique().tolist()
-    features = [features] if isinstance(features, str) else names if features is None else features
-    require_iterable("features", features, "a list of tests or populations")
-    features = list(features)
+    features = names if features is None else list_names("features", features, "a list of tests or populations")
     if unknown := [name for name in features if name not in names]:
         raise ValueError(f"features={shown(unknown[0])} is no test or population. Use some of {shown(names)}.")
     if quantity is not None:
@@ -794,14 +780,13 @@ def select_quantities(
     return ParametersInUnits(table, *axes, about, False, False, quantities, names)
 
 
-def tabulate_accuracy(found: Any, features: Iterable[object] | None) -> tuple[pd.DataFrame, list[str]]:
+def tabulate_accuracy(found: DiagnosticTests, features: Iterable[object] | None) -> tuple[pd.DataFrame, list[str]]:
     """P(positive | class) of each test, a row for each class as in tables of levels, and names of the classes.
 
     The healthy are class 0, the diseased class 1, whose name has the least and the greatest prevalence.
     """
-    sensitivity, specificity = (
-        select_quantities(found, found.prob, quantity, features).table for quantity in ("sensitivity", "specificity")
-    )
+    accuracies = ("sensitivity", "specificity")
+    sensitivity, specificity = (select_quantities(found, quantity, features).table for quantity in accuracies)
     columns, tests = ["mean", "lower", "upper"], sensitivity["class"].tolist()
     positive = 1.0 - specificity[["mean", "upper", "lower"]].to_numpy(), sensitivity[columns].to_numpy()
     table = pd.DataFrame(np.concatenate(positive), columns=columns)
@@ -819,7 +804,7 @@ _SPACE = 0.6  # of a row, for all classes
 
 
 def latent_profiles(
-    mixture: Any,
+    mixture: NaiveBayesMixture | DiagnosticTests,
     data: object = None,
     features: Iterable[object] | None = None,
     prob: float | None = None,
@@ -878,11 +863,11 @@ def latent_profiles(
     >>> figure = bnb.plots.detach(ax)
     """
     prob = read_prob(mixture, prob)
-    if is_diagnostic(mixture):
+    if isinstance(mixture, DiagnosticTests):
         if data is not None:
             raise ValueError("data= is for mixtures; a result of diagnostic_tests has draws. Leave out data=.")
-        (table, class_names), left_out, names = tabulate_accuracy(mixture, features), 0, mixture.tests
-    elif hasattr(mixture, "n_components"):
+        (table, class_names), left_out, columns = tabulate_accuracy(mixture, features), 0, list(mixture.tests)
+    elif isinstance(mixture, NaiveBayesMixture):
         check_is_fitted(mixture)
         require_probability("prob", prob)
         fitted = mixture.estimator_.fitted_
@@ -890,10 +875,10 @@ def latent_profiles(
         table, left_out = _tabulate_levels(fitted, draws, features, prob)
         share = mixture.weights_ if data is None else draws[CLASS_PROB].mean(axis=0)
         class_names = [f"class {c}: {style.format_percent(round(float(p), 3))}" for c, p in enumerate(share)]
-        names = fitted.encoding.feature_names
+        columns = list(fitted.encoding.feature_names)
     else:
         raise bad_argument("mixture", mixture, "a NaiveBayesMixture or a result of diagnostic_tests", TypeError)
-    n_classes, feature = len(class_names), labels(names, 22)
+    n_classes, feature = len(class_names), labels(columns, 22)
     height = style.ROW * max(1.0, 0.5 * n_classes)
     difference = table.groupby("row")["mean"].agg(np.ptp).sort_values(ascending=False, kind="stable")
     drawn = np.sort(difference.index[: style.count_fitting_rows(ax, _MOST_PROFILES, row=height)])
@@ -909,7 +894,7 @@ def latent_profiles(
         ax.hlines(y, own["lower"], own["upper"], color=look["color"], linewidth=1.6)
         ax.plot(own["mean"], y, linestyle="none", markersize=4.5, **look)
     rest = len(difference) - len(drawn)
-    is_em = data is None and not is_diagnostic(mixture)
+    is_em = data is None and not isinstance(mixture, DiagnosticTests)
     what = "At the end of EM" if is_em else f"Posterior means and {style.format_percent(prob)} intervals"
     lines = [
         f"{what}, if features are independent in a class",

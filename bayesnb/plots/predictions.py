@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
 from bayesnb import uncertainty
-from bayesnb._util.arguments import bad_argument, find_class, require_iterable, shown, to_numbers
+from bayesnb._util.arguments import bad_argument, find_class, list_names, shown, to_numbers
 from bayesnb.encoding import Levels
 from bayesnb.fitted.state import Adaptable
 from bayesnb.plots import style
-from bayesnb.plots.style import Artist, Axes, families, labels
+from bayesnb.plots.style import Artist, Axes, Look, families, labels
 from bayesnb.uncertainty import CLASS
 from bayesnb.uncertainty.row_variates import TrainingData
 
@@ -146,7 +146,7 @@ def _mark_wrong_rows(ax: Axes, p: np.ndarray, rank: np.ndarray) -> Artist:
 
     The line has the heights `p` (N,), the class probabilities of the rows in its order.
     """
-    look: dict[str, Any] = {"label": f"predicted label wrong: {len(rank):,} of {len(p):,}", "color": style.WRONG}
+    look: Look = {"label": f"predicted label wrong: {len(rank):,} of {len(p):,}", "color": style.WRONG}
     if len(rank) <= _FEW:
         return ax.scatter(rank, p[rank], 26, marker="x", linewidths=1.1, zorder=3, **look)
     look |= {"transform": ax.get_xaxis_transform(), "marker": "|", "linewidths": 0.6}
@@ -202,10 +202,10 @@ def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
     marks = []
     for i, (p, name) in enumerate(zip(draws.values(), labels(draws, 28).values(), strict=True)):
         fractions = np.histogram(p, edges)[0] / len(p)
-        look: dict[str, Any] = {"color": style.look(i)["color"], "linestyle": _LINES[i % len(_LINES)], "linewidth": 1.5}
+        look: Look = {"color": style.look(i)["color"], "linestyle": _LINES[i % len(_LINES)], "linewidth": 1.5}
         ax.stairs(fractions, edges, fill=not several, alpha=0.8, **look)
         marks += [style.legend_mark(name, **look)] * several
-    uniform: dict[str, Any] = {"color": style.GREY, "linewidth": 1.0, "linestyle": (0, (1, 2))}
+    uniform: Look = {"color": style.GREY, "linewidth": 1.0, "linestyle": (0, (1, 2))}
     ax.step(edges, np.diff(edges, append=1.0), where="post", zorder=0, **uniform)
     ax.set_ylim(bottom=0)
     ax.set(xlabel="P(class | row) before any data", ylabel=f"share of draws in a bin, {_BINS} in all")
@@ -216,7 +216,7 @@ def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
     return style.write_header(ax, [f"{numbers} draws from the prior", tails], marks)
 
 
-def _checked_draws(values: object) -> dict[Any, np.ndarray]:
+def _checked_draws(values: object) -> dict[Hashable, np.ndarray]:
     """(draws,) class probabilities of each prior by name; raise ValueError unless they are numbers from 0 to 1."""
     priors = values if isinstance(values, Mapping) else {"": values}
     if not priors:
@@ -363,7 +363,8 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
     ax.vlines(end[:-1], y[:-1], y[1:], color="0.6", linewidth=0.8, zorder=0)
     ax.axvline(0, color=style.GREY, linewidth=0.8, zorder=0)
     ax.use_sticky_edges = False  # or bars that begin at 0 would have no margin
-    label, square = labels([of, against], 24), {"marker": "s", "markersize": 7, "alpha": 0.75}
+    label = labels([of, against], 24)
+    square: Look = {"marker": "s", "markersize": 7, "alpha": 0.75}
     marks = [style.legend_mark(f"for {label[c]}", color=colour, **square) for c, colour in ((of, pro), (against, con))]
     marks.append(style.legend_mark("± 1.64 sd", linestyle="-", color="black", linewidth=1.1))
     which = "" if row is None else f"row {labels([row])[row]}: "
@@ -451,7 +452,7 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     >>> figure = bnb.plots.detach(ax)
     """
     several = isinstance(table, Mapping)
-    tables: Mapping[Any, pd.DataFrame] = table if isinstance(table, Mapping) else {"": table}
+    tables = table if isinstance(table, Mapping) else {"": table}
     if not tables:
         raise ValueError(f"table is an empty dict; pass what {_SOURCE} returns, or a dict of such tables.")
     bins = {name: _filled_bins(t, f"table[{name!r}]" if several else "table") for name, t in tables.items()}
@@ -462,7 +463,7 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     for i, (label, rows) in enumerate(zip(labels(bins, 26).values(), bins.values(), strict=True)):
         look = style.look(i)
         ax.vlines(rows["confidence"], *_wilson_intervals(rows), color=look["color"], linewidth=1.0)
-        style.draw_dots(ax, rows["confidence"], rows["accuracy"], rows["count"], counts.max(), look["color"])
+        style.draw_dots(ax, rows["confidence"], rows["accuracy"], rows["count"], counts.max(), color=look["color"])
         marks += [style.legend_mark(label, **look)] * several
     # A top probability is never low: the axis leaves out what cannot be.
     least = min(rows["confidence"].min() for rows in bins.values())
@@ -552,7 +553,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
     rows = rows.sort_values("weight", ascending=False, kind="stable").reset_index(drop=True)
     of_term = labels(table["term"], 26)
     row_names = [of_term[term] for term in rows["term"]]
-    ax = style.open_rows(ax, rows.index, row_names, xlabel="weight of the term", ylabel="term")
+    ax = style.open_rows(ax, rows.index.to_numpy(), row_names, xlabel="weight of the term", ylabel="term")
     for reference in (0.0, 1.0):
         ax.axvline(reference, color="0.5", linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
     colour = style.COLOURS[0]
@@ -576,9 +577,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
 
 def _select_terms(table: pd.DataFrame, names: Iterable[object]) -> pd.DataFrame:
     """Rows of the table for the named terms; ValueError if no term is named, or one is not in the table."""
-    names = [names] if isinstance(names, str) else names
-    require_iterable("names", names, "a list of terms of the table")
-    names, terms = list(names), table["term"].tolist()
+    names, terms = list_names("names", names, "a list of terms of the table"), table["term"].tolist()
     if not names or not set(names) <= set(terms):
         raise bad_argument("names", names, f"terms of the table, one or more, such as {shown(terms[:8])}")
     return table[table["term"].isin(names)]

@@ -6,10 +6,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from bayesnb._util.arguments import require_result
 from bayesnb._util.terminal import count_columns, shorten_apart
@@ -24,9 +25,10 @@ _LINUX = ("Source Han Sans SC", "Source Han Sans", "WenQuanYi Micro Hei", "WenQu
 _MACOS = ("PingFang SC", "Hiragino Sans GB", "Hiragino Sans", "Heiti SC", "Arial Unicode MS", "Apple SD Gothic Neo")
 _WINDOWS = ("Microsoft YaHei", "SimHei", "SimSun", "Yu Gothic", "Malgun Gothic")
 _CJK = (*_NOTO, *_LINUX, "Droid Sans Fallback", *_MACOS, *_WINDOWS)
+Name = TypeVar("Name", bound=Hashable)
 
 
-def labels(values: Iterable[Hashable], width: int = 24) -> dict[Any, str]:
+def labels(values: Iterable[Name], width: int = 24) -> dict[Name, str]:
     """Dict from each value to a label of at most `width` columns of text, different for different values.
 
     Long names lose their middle, or the text that they share if they would look alike. Characters that no installed
@@ -83,9 +85,12 @@ def _file_characters(path: str) -> frozenset[str]:
 if TYPE_CHECKING:
     from matplotlib.artist import Artist as Artist
     from matplotlib.axes import Axes as Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 else:
     Artist = Axes = Figure = Any  # Matplotlib is imported when a figure is drawn.
+Look = dict[str, Any]
+"""Properties of what is drawn, as matplotlib names them."""
 
 # == Axes, colours, headers and tick labels that all figures share =================================
 
@@ -120,7 +125,7 @@ def open_axes(ax: Axes | None, width: float, height: float, grid: Literal["x", "
     return ax
 
 
-def open_rows(ax: Axes | None, heights: Any, names: Sequence[str], row: float = ROW, **labels: str) -> Axes:
+def open_rows(ax: Axes | None, heights: np.ndarray, names: Sequence[str], row: float = ROW, **labels: str) -> Axes:
     """Return `ax`, or axes of a new figure, with named rows of text, each `row` points high.
 
     `heights` (N,) are the vertical positions of the rows, downwards from 0; `labels` are xlabel and ylabel.
@@ -167,7 +172,7 @@ def detach(ax: Axes) -> Figure:
     return figure
 
 
-def look(i: int) -> dict[str, Any]:
+def look(i: int) -> Look:
     """Colour and marker of class i, as matplotlib properties: seven colours, then the same with another marker."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[i // len(COLOURS) % len(MARKS)]}
 
@@ -179,12 +184,9 @@ def legend_mark(label: str, **properties: Any) -> Artist:
     return Line2D([], [], label=label, **{"linestyle": "none", **properties})
 
 
-def draw_dots(
-    ax: Axes, x: Any, y: Any, counts: object, largest: float, colour: Any, alpha: float = 1.0, marker: str = "o"
-) -> Artist:
+def draw_dots(ax: Axes, x: ArrayLike, y: ArrayLike, counts: ArrayLike, largest: float, **look: Any) -> Artist:
     """Draw dots whose areas grow linearly with counts up to `largest`, and return them."""
-    areas = _dot_areas(counts, largest)
-    return ax.scatter(x, y, areas, colour, marker=marker, edgecolors="white", linewidths=0.5, alpha=alpha, zorder=3)
+    return ax.scatter(x, y, _dot_areas(counts, largest), edgecolors="white", linewidths=0.5, zorder=3, **look)
 
 
 def dot_marks(counts: np.ndarray, unit: str) -> list[Artist]:
@@ -195,9 +197,9 @@ def dot_marks(counts: np.ndarray, unit: str) -> list[Artist]:
     return [legend_mark(t, marker="o", color=GREY, markersize=size) for t, size in zip(texts, sizes, strict=True)]
 
 
-def _dot_areas(counts: Any, largest: float) -> Any:
+def _dot_areas(counts: ArrayLike, largest: float) -> np.ndarray:
     """Areas of dots in square points, linear in counts: 18 for a count of 0, 110 for `largest`."""
-    return _SMALLEST_DOT + (_LARGEST_DOT - _SMALLEST_DOT) * counts / max(largest, 1e-300)
+    return _SMALLEST_DOT + (_LARGEST_DOT - _SMALLEST_DOT) * np.asarray(counts) / max(largest, 1e-300)
 
 
 def write_header(ax: Axes, lines: Iterable[str], marks: Sequence[Artist] = (), row_names: Iterable[str] = ()) -> Axes:
@@ -214,7 +216,7 @@ def write_header(ax: Axes, lines: Iterable[str], marks: Sequence[Artist] = (), r
     texts = [str(mark.get_label()) for mark in marks]
     widths = [SMALL * (3.5 + 0.58 * count_columns(text)) for text in texts]
     ncols = max(1, len(texts) if sum(widths) <= width else int(width / max(widths)))
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left", "frameon": False}
+    place: Look = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left", "frameon": False}
     place |= {"borderaxespad": 0.3, "borderpad": 0, "columnspacing": 1.2, "handletextpad": 0.6, "handlelength": 1.5}
     font = {"size": SMALL, "family": families()}
     legend = ax.legend(marks, texts, title="\n".join(lines), ncols=ncols, prop=font, **place)
@@ -228,7 +230,7 @@ def measure(ax: Axes) -> tuple[float, float]:
     return box.width / dpi * 72, box.height / dpi * 72
 
 
-def write_names(axis: Any, positions: Iterable[float], names: Sequence[str], rotation: float = 0) -> None:
+def write_names(axis: Axis, positions: Iterable[float], names: Sequence[str], rotation: float = 0) -> None:
     """Write names as small tick labels at the positions of an axis."""
     axis.set_ticks(list(positions), labels=names, fontsize=SMALL, rotation=rotation, fontfamily=families())
     axis.set_tick_params(length=0)
@@ -242,8 +244,7 @@ def format_percent(prob: float) -> str:
 def require_table(table: pd.DataFrame, columns: Iterable[str], source: str, name: str = "table") -> None:
     """Raise TypeError unless the argument `name` is a DataFrame, ValueError if it lacks columns or rows."""
     require_result(name, table, pd.DataFrame, source)
-    absent = [column for column in columns if column not in table]
-    if absent:
+    if absent := [column for column in columns if column not in table]:
         raise ValueError(f"{name} has no column {absent[0]!r}, only {list(table)}; pass what {source} returns.")
     if not len(table):
         raise ValueError(f"{name} has no row; pass what {source} returns.")
