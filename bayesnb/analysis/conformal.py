@@ -29,7 +29,7 @@ from bayesnb.encoding import Encoding, Rows, Table, check_labels, ignore_unknown
 from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.encoding.units import check_groups, describe_copies, find_copies
 from bayesnb.families import Known
-from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, xp
+from bayesnb.families.arrays import Array, is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import (
@@ -43,7 +43,7 @@ from bayesnb.fitted.state import (
     require_leave_one_out,
 )
 from bayesnb.model import Estimate, JointLikelihood, Statistics, plus
-from bayesnb.weights.halves import class_of_units
+from bayesnb.weights.halves import random_places
 
 # == Conformity scores: probability of each row's label given all other rows, when one more row is among the data
 
@@ -134,15 +134,13 @@ def average_ranking(nb: Adaptable, counted: CountedRows, estimate: Estimate, by_
     def rank(candidates: Table, against: np.ndarray) -> np.ndarray:
         """Compute the ranks (2, 1, C) of one candidate, whose log odds against each label are `against` (1, C)."""
         rows, counts = encoding.rows(candidates, ignore_unknown), np.zeros((2, *against.shape))
-        for y, (bound, low, high) in enumerate(_bounds(against, 1)):
+        for y, bounds in enumerate(_bounds(against, 1)):
             added = counting.count_rows(encoding, rows, np.full(1, y, np.int32), np.ones(1))
             fitted = nb.with_counts(Counted(encoding, statistics.merge(added))).fitted_
             joint = leave_one_out(fitted, single, estimate, "derived")
             odds = log_odds_against(joint)[np.arange(len(label)), label]
             weight = counted.weight * (label == y) if by_class else counted.weight
-            with np.errstate(over="ignore"):
-                excess = np.exp(np.minimum(odds, _LARGE) - bound)
-            counts[:, 0, y] = weight @ (excess >= low), weight @ (excess > high)
+            counts[:, :, y] = _count_exceeding(odds[:, None], weight, bounds)
         return counts
 
     return _rank_in_threads(nb.fitted_, X, estimate, 1, rank)
@@ -183,17 +181,16 @@ def _count_singly(encoding: Encoding, candidates: Table, most: int) -> Statistic
 
 
 def _bounds(against: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Yield for each label (3, size): log odds against the label, and the least and the largest odds ratio of a tie.
+    """Yield for each label (2, size): the least and the largest log odds that tie with those against the label, a.
 
-    The two quotients are e^∓t, t = 1e-9 · max(1, |log odds|), as scores that are equal are computed in different ways.
+    These are a ∓ 1e-9 · max(1, |a|), as scores that are equal are computed in different ways. Infinite log odds tie
+    with equal ones only.
     """
-    tie = _TIE * np.maximum(1.0, np.abs(against))
-    none, sure = np.isposinf(against), np.isneginf(against)
-    with np.errstate(over="ignore"):
-        low = np.select([none, sure], [0.5, 0.0], np.exp(-tie))
-        high = np.select([none, sure], [np.inf, 1.0], np.exp(tie))
-    for bound in np.stack([np.clip(against, -_LARGE, _LARGE), low, high]).transpose(2, 0, 1):
-        yield np.pad(bound, ((0, 0), (0, size - bound.shape[1])))
+    clipped = np.clip(against, -_LARGE, _LARGE)
+    tie = np.where(np.isfinite(against), _TIE * np.maximum(1.0, np.abs(clipped)), 0.0)
+    low, high = np.fmin(against, clipped - tie), np.fmax(against, clipped + tie)
+    for bounds in np.stack([low, high]).transpose(2, 0, 1):
+        yield np.pad(bounds, ((0, 0), (0, size - bounds.shape[1])))
 
 
 @kernel(static_argnames=("estimate", "is_own"))
@@ -203,7 +200,7 @@ def _rank_independent(compared: tuple[Any, ...], estimate: Estimate, is_own: boo
     `is_own` says whether the counted rows are of class y, and are left out. `compared` are the padded prior; the padded
     statistics of all counted rows; the statistics of each block in which each candidate is a class; a block of n
     counted rows; their log p(row | class) (n, C) without the row; their class; y; their replication counts (n,); and
-    the log odds against the candidates (3, M), see `_bounds`.
+    the log odds that tie with those against the candidates (2, M), see `_bounds`.
     """
     prior, statistics, added, x, likelihood, label, y, weight, bounds = compared
     n = bounds.shape[1]
@@ -228,12 +225,8 @@ def _rank_independent(compared: tuple[Any, ...], estimate: Estimate, is_own: boo
     log_class = posterior.read(estimate, of_y * 1.0 - of_label).log_class
     joint, changed = plus(likelihood, log_class), plus(changed, log_class[y])
     rest = logsumexp(joint, axis=1, where=~(of_y | of_label), keepdims=True)
-    if is_own:
-        excess = xp.exp(_finite(rest - changed) - bounds[0])
-    else:
-        label_joint = joint[:, label, None]
-        excess = xp.exp(_finite(changed - label_joint) - bounds[0]) + xp.exp(_finite(rest - label_joint) - bounds[0])
-    return _count_exceeding(excess, weight, bounds)
+    odds = rest - changed if is_own else xp.logaddexp(changed, rest) - joint[:, label, None]
+    return _count_exceeding(odds, weight, bounds)
 
 
 @kernel(static_argnames="estimate")
@@ -246,30 +239,25 @@ def _rank_shared(compared: tuple[Any, ...], estimate: Estimate) -> jax.Array:
     of_y, of_label = (xp.arange(len(statistics.class_count)) == c for c in (y, label))
 
     def rank_candidate(candidate: tuple[tuple[object, ...], jax.Array]) -> jax.Array:
-        """Compute the (2,) ranks of one candidate from its statistics and bounds (3,)."""
+        """Compute the (2,) ranks of one candidate from its statistics and bounds (2,)."""
         counts, bounds = candidate
         placed = jax.tree.map(lambda v: xp.expand_dims(of_y, tuple(range(1, v.ndim + 1))) * v, counts)
         parts = tuple(s.merge(new) for s, new in zip(statistics.blocks, placed, strict=True))
         posterior = prior.update_for_removal(Statistics(statistics.class_count + of_y, parts, 0.0))
         joint = posterior.read(estimate, -1.0 * of_label).prepare(x).log_joint(x)
-        against = logsumexp(joint, axis=1, where=~of_label) - joint[:, label]
-        return _count_exceeding(xp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]
+        odds = logsumexp(joint, axis=1, where=~of_label) - joint[:, label]
+        return _count_exceeding(odds[:, None], weight, bounds[:, None])[:, 0]
 
     return map_leading_axis(rank_candidate, (added, all_bounds.T)).T
 
 
-def _count_exceeding(excess: jax.Array, weight: jax.Array, bounds: jax.Array) -> jax.Array:
-    """Return (2, M) weights of rows whose odds ratio reaches the lower bound, and of rows beyond the upper bound.
+def _count_exceeding(odds: Array, weight: Array, bounds: Array) -> jax.Array:
+    """Return (2, M) weights of rows whose log odds (n, M) reach the lower bound, and of rows beyond the upper bound.
 
-    `excess` (n, M) is the quotient of the odds of row and candidate.
+    Log odds that are NaN or infinite count as 1e300.
     """
-    _, low, high = bounds
-    return xp.stack([weight @ (excess >= low), weight @ (excess > high)])
-
-
-def _finite(log_odds: jax.Array) -> jax.Array:
-    """Replace log odds that are NaN or above 1e300 by 1e300."""
-    return xp.asarray(xp.where(log_odds <= _LARGE, log_odds, _LARGE))
+    odds, (low, high) = xp.where(odds <= _LARGE, odds, _LARGE), bounds
+    return xp.stack([weight @ (odds >= low), weight @ (odds > high)])
 
 
 # == Cross-conformal ranks: candidates are compared with the rows of each fold by a fit without that fold
@@ -322,12 +310,10 @@ def _rank(folds: list[Fold], estimate: Estimate, by_class: bool, X: object) -> n
     ranks = np.zeros(())
     for fitted, position, against, label, weight in folds:
         candidates = _log_odds(fitted, position, X, estimate)
-        margin = _TIE * np.maximum(1.0, abs(np.where(np.isfinite(candidates), candidates, 0.0)))
         class_ranks = []
-        for c in range(candidates.shape[1]):
+        for c, (low, high) in enumerate(_bounds(candidates, len(candidates))):
             total = np.concatenate([[0.0], np.cumsum(np.where(label == c, weight, 0.0) if by_class else weight)])
-            at_most = np.searchsorted(-against, margin[:, c] - candidates[:, c], side="right")
-            less = np.searchsorted(-against, -margin[:, c] - candidates[:, c], side="left")
+            at_most, less = np.searchsorted(-against, -low, side="right"), np.searchsorted(-against, -high)
             class_ranks.append((total[at_most], total[less]))
         ranks = ranks + np.moveaxis(np.array(class_ranks), 0, -1)
     return ranks
@@ -338,12 +324,7 @@ def random_folds(label: np.ndarray, seed: int, unit: np.ndarray | None = None) -
 
     Folds keep units whole, `unit` (N,) from 0 on; default: each row is a unit.
     """
-    unit = np.arange(len(label)) if unit is None else unit
-    stratum = class_of_units(label, unit)
-    order = np.random.default_rng(seed).permutation(len(stratum))
-    fold_of = np.empty(len(stratum), int)
-    fold_of[order[np.argsort(stratum[order], kind="stable")]] = np.arange(len(stratum)) % N_FOLDS
-    return np.asarray(fold_of[unit])
+    return random_places(label, 1, seed, unit)[0] % N_FOLDS
 
 
 def _log_odds(fitted: Fitted, position: np.ndarray, X: object, estimate: Estimate) -> np.ndarray:

@@ -52,13 +52,21 @@ def random_halves(label: np.ndarray, n_splits: int, seed: int, unit: np.ndarray 
     >>> halves[:, :4].sum(axis=1), halves[:, 4:].sum(axis=1)
     (array([2, 2]), array([1, 1]))
     """
+    return random_places(label, n_splits, seed, unit) % 2 == 0
+
+
+def random_places(label: np.ndarray, n_splits: int, seed: int, unit: np.ndarray | None = None) -> np.ndarray:
+    """Return the places (S, N), from 0 on, of the units of N rows in S random orders that are sorted by class.
+
+    The arguments are those of `random_halves`.
+    """
     unit = np.arange(len(label)) if unit is None else unit
     stratum = class_of_units(label, unit)
-    rng, first_halves = np.random.default_rng(seed), np.zeros((n_splits, len(stratum)), bool)
-    for half in first_halves:
+    rng, place = np.random.default_rng(seed), np.empty((n_splits, len(stratum)), int)
+    for places in place:
         order = rng.permutation(len(stratum))
-        half[order[np.argsort(stratum[order], kind="stable")][::2]] = True
-    return first_halves[:, unit]
+        places[order[np.argsort(stratum[order], kind="stable")]] = np.arange(len(stratum))
+    return place[:, unit]
 
 
 def class_of_units(label: np.ndarray, unit: np.ndarray) -> np.ndarray:
