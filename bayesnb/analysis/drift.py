@@ -174,13 +174,13 @@ def compare_cells(train: NumberCells, batch: NumberCells, where: Sequence[str]) 
     shares = _compare_tables(old.swapaxes(0, 1), new.swapaxes(0, 1), all_names, where, ordered=True)
     for f, ((ends, names), of_shares) in enumerate(zip(cells, shares, strict=True)):
         location, value, spread = (Finding(chi2[f], change=test, p=p[f]) for test, (chi2, p) in ranked.items())
-        before, after = (n[:, f, : len(names)] for n in present)
-        missing = compare_missing([n[:, f] for n in rows], [before.sum(axis=1), after.sum(axis=1)], where)
-        outside = _compare_ranges(before, after, ends, where)
+        counts = np.stack([n[:, f, : len(names)] for n in present])
+        missing = compare_missing([n[:, f] for n in rows], counts.sum(axis=2), where)
+        outside = _compare_ranges(counts, ends, where)
         found = most_significant([location, value, most_significant([spread, outside, of_shares, *missing])])
         if found.change in describe:  # Only the test that is shown is described.
             c = int(np.nanargmax(abs(deviates[found.change][:, f])))
-            effect, change = describe[found.change](before[c], after[c], ends, names)
+            effect, change = describe[found.change](counts[:, c], ends, names)
             found = found._replace(effect=effect, change=change + where[c])
         yield found
 
@@ -198,13 +198,13 @@ def _score_frequent_value(both: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return np.where(is_between[..., None], is_fullest, np.nan)
 
 
-def _compare_ranges(train: np.ndarray, batch: np.ndarray, ends: np.ndarray, where: Sequence[str]) -> Finding:
-    """Test whether more rows of a batch than of training are in the first and the last cell, by counts (C, K).
+def _compare_ranges(counts: np.ndarray, ends: np.ndarray, where: Sequence[str]) -> Finding:
+    """Test whether more rows of a batch than of training are in the first and the last cell, by counts (2, C, K).
 
     If the ends are the least and the greatest number of training, the number of such rows of the batch has a negative
     binomial distribution, whatever that of the numbers.
     """
-    n, m, old, new = train.sum(axis=1), batch.sum(axis=1), train[:, [0, -1]].sum(axis=1), batch[:, [0, -1]].sum(axis=1)
+    (n, m), (old, new) = counts.sum(axis=2), counts[..., [0, -1]].sum(axis=2)
     (tested,) = np.nonzero((n > 0) & (m > 0))
     if not len(tested) or not len(ends):
         return Finding()
@@ -268,50 +268,47 @@ def _normal_deviates(
         return np.where(tested, np.sign(sums) * z, np.nan)
 
 
-def _describe_location(before: np.ndarray, after: np.ndarray, ends: np.ndarray, names: list[str]) -> tuple[float, str]:
-    """Return the shift, in standard deviations of normal numbers with the same ranks, and the medians in words."""
-    n, m = before.sum(), after.sum()
-    higher = np.clip(after @ _ranks(before) / m, 0.25 / (n * m + 1), 1 - 0.25 / (n * m + 1))
-    first = 1 + int(abs(np.cumsum(after) / m - np.cumsum(before) / n).argmax())
-    words = _describe_quantiles(before, after, ends, names, "median", (0.5,), slice(first, None))
-    return float(np.sqrt(2) * ndtri(higher)), words
+def _describe_location(counts: np.ndarray, ends: np.ndarray, names: list[str]) -> tuple[float, str]:
+    """Return the shift, in standard deviations of normal numbers with the same ranks, and the medians in words.
+
+    `counts` (2, K) are those of the training rows and of the batch, here and in the next three functions.
+    """
+    n, m = counts.sum(axis=1)
+    higher = np.clip(counts[1] @ _ranks(counts[0]) / m, 0.25 / (n * m + 1), 1 - 0.25 / (n * m + 1))
+    first = 1 + int(abs(_rise(counts)).argmax())
+    return float(np.sqrt(2) * ndtri(higher)), _describe_quantiles(counts, ends, names, "median", [0.5], first, None)
 
 
-def _describe_frequent_value(
-    before: np.ndarray, after: np.ndarray, ends: np.ndarray, names: list[str]
-) -> tuple[float, str]:
+def _describe_frequent_value(counts: np.ndarray, ends: np.ndarray, names: list[str]) -> tuple[float, str]:
     """Return the difference of the shares of the fullest cell, and both shares in words."""
-    k = int((before + after).argmax())
-    old, new = before[k] / before.sum(), after[k] / after.sum()
+    k = int(counts.sum(axis=0).argmax())
+    old, new = counts[:, k] / counts.sum(axis=1)
     return float(new - old), f"{names[k]} {old:.3g} -> {new:.3g}"
 
 
-def _describe_spread(before: np.ndarray, after: np.ndarray, ends: np.ndarray, names: list[str]) -> tuple[float, str]:
+def _describe_spread(counts: np.ndarray, ends: np.ndarray, names: list[str]) -> tuple[float, str]:
     """Return the log ratio of the standard deviations of normal numbers with the same ranks, and quartiles in words."""
-    square = (2 * _ranks(before) - 1) ** 2
+    square = (2 * _ranks(counts[0]) - 1) ** 2
     # Normal numbers of standard deviation r have the mean square 2/π asin(r² / (1 + r²)).
-    sines = (np.clip(np.sin(np.pi / 2 * count @ square / count.sum()), 1e-4, 1 - 1e-4) for count in (before, after))
-    old, new = (np.log(sine / (1 - sine)) / 2 for sine in sines)
-    rise = np.cumsum(after) / after.sum() - np.cumsum(before) / before.sum()
-    middle = slice(*sorted([1 + int(rise.argmin()), 1 + int(rise.argmax())]))
-    words = _describe_quantiles(before, after, ends, names, "quartiles", (0.25, 0.75), middle)
-    return float(new - old), words
+    sine = np.clip(np.sin(np.pi / 2 * counts @ square / counts.sum(axis=1)), 1e-4, 1 - 1e-4)
+    old, new = np.log(sine / (1 - sine)) / 2
+    middle = sorted([1 + int(_rise(counts).argmin()), 1 + int(_rise(counts).argmax())])
+    return float(new - old), _describe_quantiles(counts, ends, names, "quartiles", [0.25, 0.75], *middle)
+
+
+def _rise(counts: np.ndarray) -> np.ndarray:
+    """(K,) share of the batch in the first cells, less that of the training rows."""
+    return np.diff(np.cumsum(counts, axis=1) / counts.sum(axis=1, keepdims=True), axis=0)[0]
 
 
 def _describe_quantiles(
-    before: np.ndarray,
-    after: np.ndarray,
-    ends: np.ndarray,
-    names: list[str],
-    word: str,
-    probabilities: Sequence[float],
-    cells: slice,
+    counts: np.ndarray, ends: np.ndarray, names: list[str], word: str, levels: list[float], start: int, stop: int | None
 ) -> str:
-    """Return quantiles of both counts (K,) in words, or the shares of some cells if the quantiles are equal."""
+    """Return quantiles at `levels` of both counts in words, or if these are equal the shares of cells from `start`."""
     texts = []
-    for count in (before, after):
+    for count in counts:
         total, quantiles = np.cumsum(count), list[str]()
-        for rows in total[-1] * np.array(probabilities):
+        for rows in total[-1] * np.array(levels):
             k = int(np.searchsorted(total, rows))
             part = (rows - total[k] + count[k]) / count[k]
             if 0 < k < len(ends):
@@ -321,8 +318,8 @@ def _describe_quantiles(
         texts.append(", ".join(quantiles))
     if texts[0] != texts[1]:
         return f"{word} {texts[0]} -> {texts[1]}"
-    cells = cells if names[cells] else slice(None)
-    old, new = (count[cells].sum() / count.sum() for count in (before, after))
+    cells = slice(start, stop) if names[start:stop] else slice(None)
+    old, new = counts[:, cells].sum(axis=1) / counts.sum(axis=1)
     return f"{_join(names[cells])} {old:.3g} -> {new:.3g}"
 
 
@@ -335,7 +332,7 @@ def _join(cells: list[str]) -> str:
     return f"{low},{high}"
 
 
-def compare_means(train: Any, batch: Any, where: Sequence[str], *, measured: bool = True) -> list[Finding]:
+def compare_means(train: Moments, batch: Moments, where: Sequence[str], *, measured: bool = True) -> list[Finding]:
     """Test for each of F numbers whether the mean is that of the training rows.
 
     Squares of z by the variance of all rows are summed over the classes. Their null distribution is the gamma
