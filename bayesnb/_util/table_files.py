@@ -14,9 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bayesnb._util.warnings import warn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import dataset, parquet
 
 # == Rows of a CSV file, parsed by Arrow in pieces that end where a row ends =======================
 
@@ -57,8 +61,8 @@ def unpacked(file: BinaryIO, where: str) -> Iterator[BinaryIO]:
 
 
 def read_csv(
-    file: BinaryIO, where: str, names: Sequence[str] | None, delimiter: str, size: int | None = None, **conversion: Any
-) -> Iterator[Any]:
+    file: BinaryIO, where: str, names: Sequence[str] | None, delimiter: str, size: int | None = None, **options: object
+) -> Iterator[pa.Table]:
     """Yield the rows of an open CSV file in tables of Arrow, without threads, which could outlive an error.
 
     Parameters
@@ -73,7 +77,7 @@ def read_csv(
         Character between the cells of a row.
     size : int, optional
         Number of bytes that are parsed at once; default: 1 MiB.
-    **conversion
+    **options
         Arguments of `pyarrow.csv.ConvertOptions`.
 
     Raises
@@ -92,12 +96,14 @@ def read_csv(
 
     n_before, has_long_cell = 0, False
     for text in _split_rows(file, where, delimiter, size or _CSV_PIECE):
-        names = _read_names(text, delimiter) if names is None else names
+        if names is None:
+            lines = io.StringIO(text.decode("utf-8", "surrogateescape"), newline="")
+            names = next(csv.reader(lines, delimiter=delimiter), [])
         reading = arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1)
         reading.skip_rows_after_names = int(n_before == 0)
         parsing = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         try:
-            rows = arrow_csv.read_csv(pa.py_buffer(text), reading, parsing, arrow_csv.ConvertOptions(**conversion))
+            rows = arrow_csv.read_csv(pa.py_buffer(text), reading, parsing, arrow_csv.ConvertOptions(**options))
         except pa.ArrowInvalid as error:
             raise ValueError(_describe_error(str(error), where, n_before, names)) from None
         n_before = max(n_before, 1)
@@ -105,12 +111,6 @@ def read_csv(
             has_long_cell = _warn_of_long_cell(rows, where, n_before)
         n_before += len(rows)
         yield rows
-
-
-def _read_names(text: bytes, delimiter: str) -> list[str]:
-    """Return the names in the first row of a CSV file."""
-    lines = io.StringIO(text.decode("utf-8", "surrogateescape"), newline="")
-    return next(csv.reader(lines, delimiter=delimiter), [])
 
 
 def _split_rows(file: BinaryIO, where: str, delimiter: str, size: int) -> Iterator[bytes]:
@@ -183,7 +183,7 @@ def _describe_error(message: str, where: str, n_before: int, names: Sequence[str
     return f"{where}: {message}"
 
 
-def _warn_of_long_cell(rows: Any, where: str, n_before: int) -> bool:
+def _warn_of_long_cell(rows: pa.Table, where: str, n_before: int) -> bool:
     """Warn of the first cell of more than five lines in a table of Arrow; return whether there is one."""
     import numpy as np
     from pyarrow import compute, string
@@ -218,7 +218,7 @@ def read_batches(
     decimal: str = ".",
     batch_rows: int = _BATCH,
     dictionaries: bool = True,
-) -> Iterator[Any]:
+) -> Iterator[pa.RecordBatch]:
     """Yield record batches of Arrow with the features `columns`, and then the columns `others`.
 
     The arguments are those of `bayesnb.streaming.read_table`; the default of `columns` is all columns but `others`.
@@ -232,7 +232,7 @@ def read_batches(
         raise ValueError(f"format={kind!r} of {os.fspath(first)!r} is unknown; pass format='csv' or 'parquet'.")
     cells = {"null_values": sorted(missing), "strings_can_be_null": True, "decimal_point": decimal}
 
-    def read_schema(file: Any) -> Any:
+    def read_schema(file: dataset.Fragment) -> pa.Schema:
         """Return names and types of the columns of a file, for CSV those that Arrow infers from the first 8 MiB."""
         if kind == "parquet":
             return file.physical_schema
@@ -254,8 +254,7 @@ def read_batches(
     chosen = [name for name in fields if name not in others] if columns is None else list(columns)
     wanted = [*chosen, *others]
     _require_columns([file.path for file in files], schemas, wanted, columns is None, os.fspath(first))
-    undecoded = [name for name in wanted if kind == "csv" and fields[name] == pa.binary()]
-    if undecoded:
+    if undecoded := [name for name in wanted if kind == "csv" and fields[name] == pa.binary()]:
         raise ValueError(f"{os.fspath(first)!r}, column {undecoded[0]!r}: the text is not UTF-8. Save it in UTF-8.")
     of_text = (pa.string(), pa.large_string()) if dictionaries and kind == "parquet" else ()
     texts = [name for name in chosen if fields[name] in of_text]
@@ -273,7 +272,7 @@ def read_batches(
                 yield from cut_batches(_read_groups(groups, schema, where, batch_rows), batch_rows)
 
 
-def _read_groups(content: Any, schema: Any, where: str, batch_rows: int) -> Iterator[Any]:
+def _read_groups(content: parquet.ParquetFile, schema: pa.Schema, where: str, batch_rows: int) -> Iterator[pa.Table]:
     """Yield the rows of an open Parquet file in tables, whose columns have the names and types of a schema."""
     import pyarrow as pa
 
@@ -292,7 +291,7 @@ def _read_groups(content: Any, schema: Any, where: str, batch_rows: int) -> Iter
             raise ValueError(f"{where}, column {name!r}: {error}") from None
 
 
-def _find_damaged_column(content: Any, group: int, names: Sequence[str]) -> str:
+def _find_damaged_column(content: parquet.ParquetFile, group: int, names: Sequence[str]) -> str:
     """Return the name of the first column of a group of rows of a Parquet file that cannot be read."""
     for name in names:
         try:
@@ -302,7 +301,7 @@ def _find_damaged_column(content: Any, group: int, names: Sequence[str]) -> str:
     return names[0]
 
 
-def cut_batches(tables: Iterable[object], n: int) -> Iterator[Any]:
+def cut_batches(tables: Iterable[pa.Table], n: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of tables of Arrow in record batches of at most n rows, while a thread reads the next tables.
 
     The thread has ended when the iterator ends, also by an error.
@@ -316,11 +315,11 @@ def cut_batches(tables: Iterable[object], n: int) -> Iterator[Any]:
                 yield from table.slice(start, n).to_batches()
 
 
-def _join_tables(tables: Iterable[object], n: int) -> Iterator[Any]:
+def _join_tables(tables: Iterable[pa.Table], n: int) -> Iterator[pa.Table]:
     """Yield the rows of tables of Arrow in tables of one chunk and at least n rows, the last one excepted."""
     import pyarrow as pa
 
-    waiting: list[Any] = []
+    waiting: list[pa.Table] = []
     for table in chain(tables, [None]):
         waiting += [] if table is None else [table]
         if waiting and (table is None or sum(map(len, waiting)) >= n):
@@ -328,7 +327,9 @@ def _join_tables(tables: Iterable[object], n: int) -> Iterator[Any]:
             waiting = []
 
 
-def _require_columns(paths: list[str], schemas: list[Any], wanted: list[str], all_columns: bool, source: str) -> None:
+def _require_columns(
+    paths: list[str], schemas: list[pa.Schema], wanted: list[str], all_columns: bool, source: str
+) -> None:
     """Raise ValueError if a column is missing in a file, whose schema of Arrow is given, or is requested twice.
 
     With `all_columns` no later file may have a column that the first has not.
@@ -338,15 +339,11 @@ def _require_columns(paths: list[str], schemas: list[Any], wanted: list[str], al
         raise ValueError(f"{source!r} has no column {absent[0]!r}; its columns are {first.names[:20]}.")
     if repeated := [name for name in wanted if first.names.count(name) > 1]:
         raise ValueError(f"{source!r} has several columns {repeated[0]!r}. Rename all but one of them.")
-    twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
-    if twice is not None:
-        raise ValueError(f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}.")
+    if twice := [name for name, times in Counter(wanted).items() if times > 1]:
+        raise ValueError(f"column {twice[0]!r} is asked for twice: features, target and weight are {wanted!r}.")
     for path, schema in zip(paths, schemas, strict=True):
-        absent = sorted(set(wanted) - set(schema.names), key=wanted.index)
-        more = [name for name in schema.names if name not in named] if all_columns else []
-        if absent:
-            raise ValueError(
-                f"{path!r} has no column {absent[0]!r}, which the first file has. Name others in columns=."
-            )
-        if more:
+        if absent := [name for name in wanted if name not in schema.names]:
+            lacks = f"{path!r} has no column {absent[0]!r}, which the first file has"
+            raise ValueError(f"{lacks}. Name others in columns=.")
+        if all_columns and (more := [name for name in schema.names if name not in named]):
             raise ValueError(f"{path!r} has a column {more[0]!r} beside those of the first file. Pass columns=.")

@@ -158,8 +158,9 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
         return
     from tqdm import tqdm
 
-    # For None, tqdm hides the bar unless stderr is a terminal.
-    hidden = None if not _in_notebook() or "TQDM_DISABLE" in os.environ else False
+    # For None, tqdm hides the bar unless stderr is a terminal, which that of a notebook's kernel is not.
+    in_notebook = type(sys.stderr).__module__.startswith("ipykernel")
+    hidden = None if not in_notebook or "TQDM_DISABLE" in os.environ else False
     scaled = unit == "B"
     spaced = unit if scaled or unit == "it" else f" {unit}"
     with tqdm(total=total, desc=title, unit=spaced, unit_scale=scaled, delay=1, leave=False, disable=hidden) as bar:
@@ -177,11 +178,6 @@ def _show(bar: Any) -> None:
     """Show a bar that waits for its first step to end."""
     bar.delay = 0  # Otherwise tqdm, which has not shown the bar itself, would not remove it.
     bar.refresh()
-
-
-def _in_notebook() -> bool:
-    """Return whether stderr is that of a notebook's kernel, which is not a terminal and shows bars."""
-    return type(sys.stderr).__module__.startswith("ipykernel")
 
 
 @contextmanager

@@ -132,19 +132,22 @@ def _number(convert: Callable[[str], float], holds: Callable[[float], bool], exp
 _CONCENTRATION = _number(float, lambda x: 0 <= x < inf, "a finite number of at least 0")
 _FRACTION = _number(float, lambda x: 0 < x < 1, "between 0 and 1")
 _SEED = _number(int, lambda x: x >= 0, "an integer of at least 0")
-_MARK: dict[str, Any] = {"action": "append", "default": [], "type": str.strip, "metavar": "MARK"}
-_COLUMNS: dict[str, Any] = {"action": "extend", "default": [], "type": column_names, "metavar": "COLS"}
-_FILE: dict[str, Any] = {"type": _path, "metavar": "FILE"}
-_TARGET: dict[str, Any] = {"type": str.strip, "metavar": "COLUMN"}
+Flag = dict[str, Any]
+"""Arguments of `add_argument` that several flags share."""
+_MARK: Flag = {"action": "append", "default": [], "type": str.strip, "metavar": "MARK"}
+_COLUMNS: Flag = {"action": "extend", "default": [], "type": column_names, "metavar": "COLS"}
+_FILE: Flag = {"type": _path, "metavar": "FILE"}
+_TARGET: Flag = {"type": str.strip, "metavar": "COLUMN"}
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser of the command line."""
     parser = _Parser(prog="python -m bayesnb", description="Naive Bayes as Bayesian statistics.")
     parser.add_argument("--version", action="version", version=f"bayesnb {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_compare(commands)
-    fit = commands.add_parser("fit", help="fit a classifier to a file of any size, and save it", description=_FIT)
+    add_command = parser.add_subparsers(dest="command", metavar="COMMAND", required=True).add_parser
+    title = "compare maximum likelihood with the Bayesian estimates"
+    _add_compare_flags(add_command("compare", help=title, description=_COMPARE, epilog=_RULES))
+    fit = add_command("fit", help="fit a classifier to a file of any size, and save it", description=_FIT)
     add = _add_file_flags(fit)
     add("--target", **_TARGET, required=True, help="column of class labels")
     names = "the classifier: WeightedNB (default), MixedNB, or that of one kind of columns, such as GaussianNB"
@@ -153,7 +156,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--numeric", **_COLUMNS, help="columns of numbers, whatever the first cells look like")
     add("--drop", **_COLUMNS, help="columns to leave out")
 
-    score = commands.add_parser("score", help="write class probabilities of the rows of a file", description=_SCORE)
+    score = add_command("score", help="write class probabilities of the rows of a file", description=_SCORE)
     add = _add_file_flags(score)
     add("--out", **_FILE, required=True, help="file to write: .csv or .parquet")
     add("--keep", **_COLUMNS, help="columns to copy into --out, such as an identifier")
@@ -161,7 +164,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--interval", type=_FRACTION, metavar="PROB", help=_INTERVAL)
     add("--excel-safe", action="store_true", help=_EXCEL_SAFE)
 
-    drift = commands.add_parser("drift", help="test whether new rows differ from counted ones", description=_DRIFT)
+    drift = add_command("drift", help="test whether new rows differ from counted ones", description=_DRIFT)
     add = _add_file_flags(drift)
     add("--target", **_TARGET, help="column of class labels, if they are known")
     add("--reference", **_FILE, help=_REFERENCE)
@@ -171,11 +174,10 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_compare(commands: Any) -> None:
-    """Add the command `compare`."""
-    title = "compare maximum likelihood with the Bayesian estimates"
-    compare = commands.add_parser("compare", help=title, description=_COMPARE, epilog=_RULES)
-    _add_file(compare.add_argument_group("the file"), compare.add_mutually_exclusive_group())
+def _add_compare_flags(compare: argparse.ArgumentParser) -> None:
+    """Add the flags of the command `compare`."""
+    add = compare.add_argument_group("the file").add_argument
+    _add_file(add, compare.add_mutually_exclusive_group().add_argument)
     add = compare.add_argument_group("the file").add_argument
     add("--target", **_TARGET, help="column of class labels")
     add("--model", **_FILE, help="model of `fit`, by which the file is read: its columns, their types, missing cells")
@@ -206,25 +208,26 @@ def _add_compare(commands: Any) -> None:
     add("--format", choices=list(SUFFIXES), help=_FORMATS)
 
 
-def _add_file_flags(command: argparse.ArgumentParser) -> Any:
+def _add_file_flags(command: argparse.ArgumentParser) -> Callable[..., object]:
     """Add the flags of a file, of the model and of overwriting to a command; return its method `add_argument`."""
-    _add_file(command, command.add_mutually_exclusive_group(required=True))
-    command.add_argument("--model", **_FILE, required=True, help="file of the fitted classifier")
-    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
-    return command.add_argument
+    add = command.add_argument
+    _add_file(add, command.add_mutually_exclusive_group(required=True).add_argument)
+    add("--model", **_FILE, required=True, help="file of the fitted classifier")
+    add("--overwrite", action="store_true", help="replace an existing file")
+    return add
 
 
-def _add_file(command: Any, files: Any) -> None:
-    """Add the flags of a file, to the group `files`, and of its missing cells."""
-    files.add_argument("--csv", **_FILE, help="CSV file, names in the first line; may be gzipped")
-    files.add_argument("--parquet", **_FILE, help="Parquet file, or a folder of them")
+def _add_file(add: Callable[..., object], add_exclusive: Callable[..., object]) -> None:
+    """Add the flags of a file, of which only one may be given, and of its missing cells."""
+    add_exclusive("--csv", **_FILE, help="CSV file, names in the first line; may be gzipped")
+    add_exclusive("--parquet", **_FILE, help="Parquet file, or a folder of them")
     usual = "empty cells, NA, nan, null and similar"
     marks = f"mark of a missing cell, such as '?', in addition to {usual}; repeatable"
     only = "mark of a missing cell in these columns only, such as 0 for a blood pressure; repeatable"
-    command.add_argument("--missing", **_MARK, help=marks)
-    command.add_argument("--missing-in", **_MARK | {"metavar": ("MARK", "COLS")}, nargs=2, help=only)
+    add("--missing", **_MARK, help=marks)
+    add("--missing-in", **_MARK | {"metavar": ("MARK", "COLS")}, nargs=2, help=only)
     value = "mark that is a value in this file, such as NA for Namibia; repeatable"
-    command.add_argument("--not-missing", **_MARK, help=value)
+    add("--not-missing", **_MARK, help=value)
 
 
 # == Commands `compare`, `fit`, `score` and `drift`: flags and files are checked before packages are imported

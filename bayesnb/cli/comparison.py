@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import sqrt
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -22,8 +22,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from bayesnb._util.kinds import KINDS
 from bayesnb._util.warnings import NoWeightsWarning, internal_fits
-from bayesnb.cli.document import InputError, Paragraph, Section, Table, fill_list, fill_template
+from bayesnb.cli.document import Paragraph, Section, Table, fill_list, fill_template
 from bayesnb.cli.labelled_data import (
+    NB,
     NUMBERS,
     UNDECIDED,
     Dataset,
@@ -35,6 +36,7 @@ from bayesnb.cli.labelled_data import (
     fit_folds,
     read_losses,
 )
+from bayesnb.cli.tables import blamed_on
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.plain import OF_KIND
@@ -73,12 +75,11 @@ class HeldOut:
     losses: pd.DataFrame | None = None
 
     @classmethod
-    def from_fits(cls, fits: Fits[Any], classes: Sequence[Any], losses: pd.DataFrame | None) -> HeldOut:
+    def from_fits(cls, fits: Fits[Any], classes: Sequence[Label], losses: pd.DataFrame | None) -> HeldOut:
         """Return the labels and probabilities of the held-out rows of all folds."""
         parts = [pd.DataFrame(fold.nb.predict_proba(fold.X), columns=fold.nb.classes_) for fold in fits.folds]
         proba = pd.concat(parts).reindex(columns=list(classes), fill_value=0.0).fillna(1.0 / len(classes))
-        position = {c: i for i, c in enumerate(classes)}
-        label = np.array([position[c] for fold in fits.folds for c in fold.y.tolist()])
+        label = pd.Index(classes).get_indexer(pd.Index(np.concatenate([fold.y for fold in fits.folds])))
         return cls([str(c) for c in classes], label, proba.to_numpy(float), losses)
 
     def section(self, estimate: str) -> Section:
@@ -269,9 +270,10 @@ class Findings:
     left_out: tuple[str, ...] = ()
 
     @cached_property
-    def scores(self) -> dict[Any, dict[Hashable, float]]:
+    def scores(self) -> dict[str, dict[Hashable, float]]:
         """Scores by estimate; estimates that agree share a name such as "mean = predictive"."""
-        return self.comparison.drop(index=LOGISTIC, errors="ignore").rename(index=str).to_dict("index")
+        estimates = self.comparison.drop(index=LOGISTIC, errors="ignore").to_dict("index")
+        return {str(name): scores for name, scores in estimates.items()}
 
     @property
     def first(self) -> str:
@@ -420,6 +422,7 @@ def _steps(f: Findings) -> Iterator[Step]:
 
 # == Comparison of estimates: fit naive Bayes, score its estimates on held-out rows, tabulate its parameters
 
+Made = TypeVar("Made")
 _MANY_CLASSES = 100
 _LONG = 300
 _MOST_CELLS = 20_000_000
@@ -461,7 +464,7 @@ class Outcome:
     def predictions(self) -> pd.DataFrame:
         """Predictions of the held-out rows, their probability with interval, and the parts of their entropy."""
 
-        def describe(fold: Fold[Any]) -> pd.DataFrame:
+        def describe(fold: Fold[NaiveBayesClassifier]) -> pd.DataFrame:
             nb, X, proba = fold.nb, fold.X, fold.nb.predict_proba(fold.X)
             top = np.arange(len(X)), proba.argmax(axis=1)
             lower, upper = predict_interval(nb, X, prob=self.settings.prob)
@@ -472,7 +475,7 @@ class Outcome:
         return describe_held_out(self.fits, describe)
 
 
-def describe_held_out(fits: Fits[Any], describe: Callable[[Fold[Any]], pd.DataFrame]) -> pd.DataFrame:
+def describe_held_out(fits: Fits[NB], describe: Callable[[Fold[NB]], pd.DataFrame]) -> pd.DataFrame:
     """Return one table of all folds' held-out rows: row number, true label, and the columns of `describe(fold)`."""
     parts = [pd.DataFrame({"row": fold.rows, "truth": fold.y}).join(describe(fold)) for fold in fits.folds]
     return pd.concat(parts, ignore_index=True)
@@ -491,7 +494,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     notes = describe_columns(data.notes)
     notes += [f"class {label} has only one row, which is never held out" for label in single]
 
-    def attempt(what: str, make: Callable[[], Any]) -> Any:
+    def attempt(what: str, make: Callable[[], Made]) -> Made | None:
         """Return `make()`; None, with a note that has the reason, if the library refuses."""
         try:
             return make()
@@ -501,7 +504,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
 
     kinds = _decided_kinds(data, settings)
     density_open = UNDECIDED in data.kinds.values() and settings.numbers == "gaussian"
-    try:
+    with blamed_on(data.name, (ValueError, TypeError)):
         has_weights = settings.weights != "none"
         weighted = attempt("weights", lambda: _fit_weighted(data, settings, notes)) if has_weights else None
         with internal_fits():
@@ -513,8 +516,6 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         others = {} if weighted is None else {WEIGHTED: [fold.nb for fold in weighted.folds]}
         others |= attempt(LOGISTIC, lambda: {LOGISTIC: _fit_logistic(data, fits)}) or {}
         scored = score_fitted(fits.nb, parts, priors if has_levels else {}, data.name, others)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
     parameters = attempt("parameter table", lambda: parameter_table(fits.nb, settings.prob))
     y, names = np.concatenate([fold.y for fold in fits.folds]), scored.joined_names
     findings = Findings(
@@ -606,7 +607,7 @@ def classifier(data: Dataset, settings: Settings) -> NaiveBayesClassifier:
     kind, *others = {*kinds.values()}
     is_mixed = others or kind == UNDECIDED or settings.estimator == "mixed"
     nb = MixedNB() if is_mixed else _OF_ONE_KIND[kind]()
-    options: dict[str, Any] = {kind: [name for name, k in kinds.items() if k == kind] or None for kind in KINDS}
+    options: dict[str, object] = {kind: [name for name, k in kinds.items() if k == kind] or None for kind in KINDS}
     options |= {"alpha": settings.alpha, "class_alpha": settings.class_alpha, "numbers": settings.numbers}
     options["categories"] = dict(data.levels) or "auto"
     return nb.set_params(**{name: options[name] for name in nb.get_params(deep=False).keys() & options.keys()})
@@ -618,7 +619,7 @@ def _decided_kinds(data: Dataset, settings: Settings) -> dict[str, str]:
     return {name: numbers if kind == UNDECIDED else kind for name, kind in data.kinds.items()}
 
 
-def _fit_logistic(data: Dataset, fits: Fits[Any]) -> list[Pipeline]:
+def _fit_logistic(data: Dataset, fits: Fits[NaiveBayesClassifier]) -> list[Pipeline]:
     """Fit logistic regression to the training rows of each fold: standardized numbers, and indicators of levels.
 
     Missing numbers become the mean of their column, and missing levels have an indicator.

@@ -13,10 +13,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from bayesnb._util.terminal import count_columns, shorten, shorten_apart
 from bayesnb._util.warnings import OWN_WARNINGS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from jinja2 import Environment
+    from jinja2.nodes import EvalContext
 
 # == Errors and warnings of the command line =======================================================
 
@@ -143,7 +148,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def from_frame(cls, frame: Any) -> Table:
+    def from_frame(cls, frame: pd.DataFrame) -> Table:
         """Return the table of a DataFrame whose cells are strings."""
         return cls(tuple(frame.columns), tuple(map(tuple, frame.to_numpy().tolist())))
 
@@ -220,29 +225,28 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
 
 
 @cache
-def templates() -> Any:
+def templates() -> Environment:
     """Return the package's template environment; in HTML, control characters and markup in values are escaped."""
-    import jinja2
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_eval_context, select_autoescape
 
-    @jinja2.pass_eval_context
-    def finalize(context: Any, value: object) -> Any:
+    @pass_eval_context
+    def finalize(context: EvalContext, value: object) -> object:
         return printable(str(value)) if context.autoescape and not hasattr(value, "__html__") else value
 
-    loader, autoescape = jinja2.PackageLoader("bayesnb.cli"), jinja2.select_autoescape(["html"])
-    options: dict[str, Any] = {"autoescape": autoescape, "undefined": jinja2.StrictUndefined, "finalize": finalize}
-    environment = jinja2.Environment(loader=loader, **options)
+    loader, autoescape = PackageLoader("bayesnb.cli"), select_autoescape(["html"])
+    environment = Environment(loader=loader, autoescape=autoescape, undefined=StrictUndefined, finalize=finalize)
     environment.filters |= {"fill": fill, "grid": grid, "printable": printable, "escaped": _escape}
     environment.filters["enumerated"] = enumerate_names
     environment.globals["width"] = WIDTH
     return environment
 
 
-def fill_template(template: str, macro: str, **facts: Any) -> str:
+def fill_template(template: str, macro: str, **facts: object) -> str:
     """Fill a macro of a template file with `facts`; return the text, with single blanks between words."""
     return " ".join(getattr(templates().get_template(template).module, macro)(**facts).split())
 
 
-def fill_list(template: str, macro: str, **facts: Any) -> tuple[str, ...]:
+def fill_list(template: str, macro: str, **facts: object) -> tuple[str, ...]:
     """Fill a macro of a template file with `facts`; return its items, which begin with "* " on a new line."""
     _, *items = getattr(templates().get_template(template).module, macro)(**facts).split("\n* ")
     return tuple(" ".join(item.split()) for item in items)

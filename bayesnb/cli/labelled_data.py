@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -427,7 +427,7 @@ def count_levels(data: Dataset, named: Collection[str]) -> Dataset:
     """
     rows, kinds, left_out, missing = data.rows, dict(data.kinds), dict(data.left_out), Counter[str]()
     most = np.inf if len(rows.y) == data.n_rows else _MOST_LEVELS
-    levels: dict[str, set[Any]] = {name: set() for name, kind in kinds.items() if kind == "categorical"}
+    levels = {name: set[Hashable]() for name, kind in kinds.items() if kind == "categorical"}
     for X, _ in rows.batches():
         missing.update({name: int(X[name].isna().sum()) for name in kinds if X[name].isna().any()})
         for name, values in levels.items():
@@ -439,7 +439,7 @@ def count_levels(data: Dataset, named: Collection[str]) -> Dataset:
         if name in named:
             raise InputError(f"{rows.file}, column {name!r}: {left_out[name]}. Leave the column out by --drop.")
         del kinds[name], levels[name]
-    by_column: Any = {name: list(Levels.from_values(values).values) for name, values in levels.items()}
+    by_column = {name: list(Levels.from_values(values).values) for name, values in levels.items()}
     rows = replace(rows, X=rows.X[list(kinds)], others=lambda: ((X[list(kinds)], y) for X, y in data.rows.others()))
     return replace(data, rows=rows, kinds=kinds, levels=by_column, missing=missing, left_out=left_out)
 
@@ -451,11 +451,12 @@ def _require_numbers(file: str, X: pd.DataFrame, kinds: Mapping[str, str]) -> No
         if kind == "multinomial":
             is_odd |= X[name].isna()
         if is_odd.any():
-            row: Any = is_odd.idxmax()
-            problem = "the cell is missing" if pd.isna(X[name][row]) else f"{X[name][row]} is negative"
+            at = int(is_odd.to_numpy().argmax())
+            cell, row = X[name].iloc[at], X.index[at] + 2
+            problem = "the cell is missing" if pd.isna(cell) else f"{cell} is negative"
             what = f"{problem}, which {kind} columns do not accept"
             advice = "Correct the cell, or use --categorical or --drop for the column"
-            raise InputError(f"{file}, row {row + 2}, column {name!r}: {what}. {advice}.")
+            raise InputError(f"{file}, row {row}, column {name!r}: {what}. {advice}.")
 
 
 def read_losses(path: Path, classes: np.ndarray) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -106,11 +106,11 @@ def load_model(path: Path) -> Any:
     return nb
 
 
-def known_levels(nb: FittedClassifier) -> dict[str, list[Any]]:
+def known_levels(nb: FittedClassifier) -> dict[str, list[Hashable]]:
     """Return the levels of each column of levels of a fitted classifier."""
     blocks = nb.fitted_.encoding.blocks
     numeric = numeric_columns(blocks)
-    levels: dict[str, list[Any]] = defaultdict(list)
+    levels = defaultdict[str, list[Hashable]](list)
     for base in (block.base for block in blocks):
         feature, values = base.axis()
         for f, value in zip(feature.tolist(), values or (), strict=False):
@@ -189,7 +189,6 @@ class Scoring:
 
     def tables(self, table: TableFile, reading: Reading) -> Iterator[pa.Table]:
         """Yield tables with the kept columns and the scores of the rows of a file."""
-        require_columns(table, self.keep)
         names, levels = list(self.nb.feature_names_in_), known_levels(self.nb)
         for batch in table.batches(list(dict.fromkeys([*names, *self.keep]))):
             n = self.counts["rows"]
@@ -202,11 +201,11 @@ class Scoring:
             self.counts.update(rows=len(X), missing=int(X.isna().sum().sum()), unknown=unknown)
             yield pa.table({name: batch.column(name) for name in self.keep} | scores)
 
-    def score(self, X: pd.DataFrame) -> dict[str, Any]:
+    def score(self, X: pd.DataFrame) -> dict[str, Sequence[object] | np.ndarray]:
         """Return the scores of rows by column of the output."""
         proba, labels = self.nb.predict_proba(X), self.nb.classes_.tolist()
         known = np.where(np.isnan(proba), np.exp(self.nb.class_log_prior_), proba)
-        columns = {"prediction": [labels[c] for c in known.argmax(axis=1)]}
+        columns: dict[str, Sequence[object] | np.ndarray] = {"prediction": [labels[c] for c in known.argmax(axis=1)]}
         if self.losses is not None:
             risk = known @ self.losses.to_numpy().T
             columns["decision"] = self.losses.index[risk.argmin(axis=1)].tolist()
@@ -217,7 +216,7 @@ class Scoring:
         return columns | {f"P({c}){end}": p[:, j] for j, c in enumerate(labels) for end, p in ends.items()}
 
 
-def write_tables(tables: Iterable[Any], path: Path, *, excel_safe: bool) -> None:
+def write_tables(tables: Iterable[pa.Table | pd.DataFrame], path: Path, *, excel_safe: bool) -> None:
     """Write tables of Arrow or DataFrames of the same columns to the file of --out, CSV or Parquet, as a whole.
 
     With `excel_safe` the texts of a CSV file that a spreadsheet would compute begin with an apostrophe.

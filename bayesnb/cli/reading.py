@@ -128,12 +128,12 @@ class Reading:
         """Return the reading with other types of some columns."""
         return replace(self, types={**self.types, **types})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the reading as dictionaries and lists of texts, which a fitted classifier has as `reading_`."""
         marks = self.marks or Marks()
         within = {name: sorted(marks.within[name]) for name in sorted(marks.within)}
         stated = {"missing": sorted(marks.everywhere), "missing_in": within, "not_missing": sorted(marks.values)}
-        return stated | {"types": dict(self.types), "remarks": dict(self.remarks)}
+        return {**stated, "types": dict(self.types), "remarks": dict(self.remarks)}
 
     @classmethod
     def from_dict(cls, given: Any) -> Self:

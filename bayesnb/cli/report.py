@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -112,7 +112,7 @@ def p_value(smallest: float) -> Callable[[float], str]:
     return lambda p: f"≤{smallest:.3f}" if p <= smallest * (1 + 1e-9) else number(".3f")(p)
 
 
-def _parameter_name(row: Mapping[Any, Any], kinds: Mapping[str, str]) -> str:
+def _parameter_name(row: Mapping[Hashable, Any], kinds: Mapping[str, str]) -> str:
     """Name a parameter for readers, such as P(sky=sun | yes), from its row of the parameter table."""
     feature, level, label = row["feature"], row["level"], row["class"]
     kind = kinds.get(feature)

@@ -17,9 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from bayesnb.cli.document import InputError, enumerate_names, printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # == Errors in one line, files that are read, and texts that spreadsheets compute ==================
 
@@ -30,13 +33,13 @@ _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 @contextmanager
-def blamed_on(place: str, errors: Any = _ERRORS) -> Iterator[None]:
-    """Raise InputError that begins with the place in place of `errors` inside the block."""
+def blamed_on(place: str, errors: type[Exception] | tuple[type[Exception], ...] = _ERRORS) -> Iterator[None]:
+    """Raise InputError that begins with the place, if that is not "", in place of `errors` inside the block."""
     try:
         yield
     except errors as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{place}: {' '.join(reason.split())}") from None
+        reason = " ".join((getattr(error, "strerror", None) or str(error)).split())
+        raise InputError(f"{place}: {reason}" if place else reason) from None
 
 
 def require_readable(*paths: Path | None) -> None:
@@ -115,7 +118,7 @@ class TableFile:
         """Name of the format, as that of the flag: "csv" or "parquet"."""
         return "csv" if self.delimiter else "parquet"
 
-    def batches(self, columns: Sequence[str], total: int | None = None) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], total: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield record batches of Arrow with these columns; the cells of a CSV file are texts as they stand there.
 
         A progress bar shows the number of rows, of which there are `total` if that is known.
@@ -130,29 +133,26 @@ class TableFile:
         n_rows = max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(columns))))
         n = 0
         with progress(self.path.name, total, "rows") as advance, _refused(self.path):
-            for batch in self._read_csv(columns, n_rows) if self.delimiter else self._read_parquet(columns, n_rows):
+            for batch in self._read(columns, n_rows):
                 yield batch
                 n += batch.num_rows
                 advance(batch.num_rows)
         if not n:
             raise InputError(f"{self.path.name} has a header but no rows. Add rows of data.")
 
-    def _read_csv(self, columns: Sequence[str], n: int) -> Iterator[Any]:
-        """Yield batches of at most n rows of a CSV file."""
+    def _read(self, columns: Sequence[str], n: int) -> Iterator[pa.RecordBatch]:
+        """Yield batches of at most n rows."""
         import pyarrow as pa
 
-        from bayesnb._util.table_files import cut_batches, read_csv
+        from bayesnb._util.table_files import cut_batches, read_batches, read_csv
 
-        texts, where = dict.fromkeys(self.columns, pa.string()), self.path.name
+        if not self.delimiter:
+            yield from read_batches(self.path, columns, format="parquet", batch_rows=n, dictionaries=False)
+            return
+        types, where = dict.fromkeys(self.columns, pa.string()), self.path.name
         with self.opened() as stream:
-            options: dict[str, Any] = {"include_columns": columns, "column_types": texts}
-            yield from cut_batches(read_csv(stream, where, self.columns, self.delimiter, **options), n)
-
-    def _read_parquet(self, columns: Sequence[str], n: int) -> Iterator[Any]:
-        """Yield batches of at most n rows of a Parquet file, or of a folder of these."""
-        from bayesnb._util.table_files import read_batches
-
-        return read_batches(self.path, columns, format="parquet", batch_rows=n, dictionaries=False)
+            rows = read_csv(stream, where, self.columns, self.delimiter, include_columns=columns, column_types=types)
+            yield from cut_batches(rows, n)
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -200,11 +200,8 @@ def require_columns(table: TableFile, named: Iterable[str]) -> None:
 @contextmanager
 def _refused(path: Path) -> Iterator[None]:
     """Raise InputError in place of the errors of a file, which name the file."""
-    with blamed_on(f"{path} cannot be read", OSError):
-        try:
-            yield
-        except (ValueError, TypeError, NotImplementedError) as error:
-            raise InputError(" ".join(str(error).split())) from None
+    with blamed_on(f"{path} cannot be read", OSError), blamed_on("", (ValueError, TypeError, NotImplementedError)):
+        yield
 
 
 def open_csv(path: Path) -> TableFile:
@@ -233,7 +230,7 @@ def open_csv(path: Path) -> TableFile:
 
 def _copy_pipe(path: Path) -> BinaryIO:
     """Return an open copy of the content of a pipe, a file without a name."""
-    copy: Any = tempfile.TemporaryFile()  # noqa: SIM115
+    copy = tempfile.TemporaryFile()  # noqa: SIM115
     with path.open("rb") as pipe:
         is_packed = (block := pipe.read(_BLOCK)).startswith(_GZIP)
         while block:
