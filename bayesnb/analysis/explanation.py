@@ -693,7 +693,7 @@ def _table_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answe
         yield k, np.flatnonzero(rows.missing[:, k]), proba[None], _raise(weight[k], log_prob)[None]
 
 
-def _level_distribution(columns: Columns, family: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _level_distribution(columns: Columns, family: Family, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (V, C) P(v | class) and log P(v | class) of the levels v of column k.
 
     A column without known levels has one answer, of probability 1.

@@ -36,6 +36,7 @@ from bayesnb.fitted.state import (
     WEIGHTS,
     Adaptable,
     Classifier,
+    CountedRows,
     Fitted,
     PriorOf,
     Tunable,
@@ -858,7 +859,7 @@ def _log_evidence(values: dict[str, object], prior: NaiveBayes, statistics: Stat
     return _prior_with(prior, values).log_evidence(statistics)
 
 
-def _loo_score(values: dict[str, object], unit: NaiveBayes, fitted: Fitted, counted: Any) -> float:
+def _loo_score(values: dict[str, object], unit: NaiveBayes, fitted: Fitted, counted: CountedRows) -> float:
     """Compute Σ w log p(y | x, the other rows) at hyperparameters."""
     state = replace(fitted, empirical_prior=float64(_prior_with)(unit, values))
     joint = leave_one_out(state, counted, fitted.estimate, "derived")
@@ -866,7 +867,7 @@ def _loo_score(values: dict[str, object], unit: NaiveBayes, fitted: Fitted, coun
     return float(counted.weight @ log_proba[np.arange(len(joint)), counted.label])
 
 
-def _refit(nb: Tunable, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
+def _refit(nb: Tunable, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Tunable:
     """Return a copy of `nb` with the same counts under the tuned prior; tuned names are added to its `chosen`."""
     arguments: dict[str, object] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
     others = {name: value for name, value in values.items() if name not in _CONCENTRATIONS}
