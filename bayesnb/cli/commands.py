@@ -76,8 +76,8 @@ the two by leave-one-out, chosen in each fold, which takes a minute or more (def
 _WEIGHTS = """weights for dependent features, fitted to halves of the rows: one for each feature, one temperature for
 all, or none (default auto: one for each of at most 256 features, else a temperature; none for more than 100 classes)"""
 
-_FORMATS = """format of the report in --out: report.html (default), report.md or report.txt; without --out, format of
-the printed report (default text)"""
+_FORMATS = """format of the report in --out: report.html (default), report.md, report.json or report.txt; without --out,
+format of the printed report (default text)"""
 
 _REFERENCE = """file of held-out rows in the same format; adds tests of the predictions and of all columns jointly, and
 uses random samples of at most 100,000 rows of both files"""

@@ -1,8 +1,9 @@
-"""Documents of sections, tables and paragraphs, as text, Markdown and HTML, on a terminal and in a folder."""
+"""Documents of sections, tables and paragraphs, as text, Markdown, JSON and HTML, on a terminal and in a folder."""
 
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import tempfile
@@ -10,7 +11,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -108,10 +109,10 @@ def enumerate_names(names: Sequence[str], limit: int) -> str:
     return shown if len(names) <= limit else f"{shown}, … ({len(names) - limit} more)"
 
 
-# == A report as a typed document, and its three renderings: text for a terminal, Markdown, HTML ===
+# == A report as a typed document, and its renderings: text for a terminal, Markdown, JSON, HTML ===
 
-Format = Literal["text", "markdown", "html"]
-SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "html": ".html"}
+Format = Literal["text", "markdown", "json", "html"]
+SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "json": ".json", "html": ".html"}
 
 _LONG = 40
 _NUMBER = re.compile(r"[-+<>≤]?(\d[\d,]*(\.\d+)?(e[-+]?\d+)?|inf|nan)( ± [\d.,]+|-)?|-|\[.*\]")
@@ -204,7 +205,7 @@ class Section:
 
 
 def render(section: Section, to: Format, depth: int = 1) -> str:
-    """Return a document, or a section `depth` - 1 levels below it, as text in one of the three formats.
+    """Return a document, or a section `depth` - 1 levels below it, as text in one of the formats.
 
     Examples
     --------
@@ -219,9 +220,21 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
     | :-- | --: |
     | mle | 0.30 |
     """
+    if to == "json":
+        return json.dumps(_to_plain(section), indent=2)
     template = templates().overlay(trim_blocks=True).get_template(f"report{SUFFIXES[to]}")
     report = template.render(document=section, depth=depth)
     return re.sub(r"\n{3,}", "\n\n", report).strip("\n")
+
+
+def _to_plain(part: object) -> object:
+    """Return a part of a document for JSON: a dictionary of its type and its fields, without the content of images."""
+    if isinstance(part, tuple):
+        return list(map(_to_plain, part))
+    if not isinstance(part, Section | Block):
+        return part
+    names = [field.name for field in fields(part) if field.name != "png"]
+    return {"type": type(part).__name__.lower()} | {name: _to_plain(getattr(part, name)) for name in names}
 
 
 @cache

@@ -1,6 +1,7 @@
 """Output of the command line after interrupts, write errors and earlier runs."""
 
 import errno
+import json
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ import bayesnb as bnb
 from bayesnb import CategoricalNB
 from bayesnb.__main__ import main
 from bayesnb.cli import comparison, report
-from bayesnb.cli.document import Bullets, InputError, Paragraph, Section, Table, filled, render, require_free
+from bayesnb.cli.document import Bullets, Figure, InputError, Paragraph, Section, Table, filled, render, require_free
 from tests.cli.test_compare import run, weather
 from tests.cli.test_tables import customers
 
@@ -209,6 +210,37 @@ def test_names_are_text_on_the_page():
     page = render(Section("<h>", sections=(section,)), "html")
     assert '<p class="text">&lt;script&gt;\\x1b&amp;\\u202e</p>' in page
     assert not re.search("<b>|<i>|<h>|&[^lag#]|[\x1b\u202e]", page)
+
+
+def test_a_document_as_json():
+    table = Table(("estimate", "brier"), (("mle\u202e", "0.30"),))
+    section = Section(
+        "Scores", (Paragraph("Lower is better.", "note"), table, Figure("a.png", "A", b"", 3)), role="box"
+    )
+    text = render(Section("Report", sections=(section,)), "json")
+    assert text.isascii()  # no character of a name is obeyed by a terminal
+    (plain,) = json.loads(text)["sections"]
+    assert plain["blocks"] == [
+        {"type": "paragraph", "text": "Lower is better.", "role": "note"},
+        {"type": "table", "header": ["estimate", "brier"], "rows": [["mle\u202e", "0.30"]]},
+        {"type": "figure", "file": "a.png", "title": "A", "width": 3},
+    ]
+    assert {name: plain[name] for name in ("type", "title", "role")} == {
+        "type": "section",
+        "title": "Scores",
+        "role": "box",
+    }
+
+
+def test_a_report_as_json_is_all_that_is_printed(capsys, table):
+    code, printed, _ = run(
+        capsys, "compare", "--csv", table, "--target", "play", "--weights", "none", "--format", "json"
+    )
+    assert code == 0
+    weather, guide = json.loads(printed)["sections"]
+    assert (weather["title"][:8], guide["title"]) == ("weather:", "How to read this report")
+    (scores,) = (block for s in weather["sections"] if s["title"].startswith("Scores") for block in s["blocks"])
+    assert scores["header"][:2] == ["estimate", "brier"]
 
 
 # -- as processes: each takes seconds, of imports and kernels ------------------------------------
