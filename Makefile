@@ -72,9 +72,9 @@ slow: $(DEV)
 calibrate: $(DEV)
 	$(BIN)/python -m pytest -m calibration -v -rP --durations=0 $(PYTEST_ARGS)
 
-# tests/mutants.py: another draw by MUTANTS_ARGS="--seed 1 --count 50"
+# benchmarks/mutants.py: another draw by MUTANTS_ARGS="--seed 1 --count 50"
 mutants: $(DEV)
-	$(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
+	$(BIN)/python -m benchmarks.mutants $(MUTANTS_ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.preprocessing import OrdinalEncoder
 
 import bayesnb as bnb
-from tests.persistence.forger import parts, signed
+from benchmarks.forged_files import parts, signed
 from tests.raises import refused
 
 CLASSES = ["ash", "elm", "oak"]

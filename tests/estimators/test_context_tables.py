@@ -18,12 +18,12 @@ import bayesnb as bnb
 from bayesnb.encoding import Conditional
 from bayesnb.fitted import counting
 from bayesnb.uncertainty.class_probabilities import RowSampler
+from benchmarks.forged_files import parts, signed
 from tests.analysis.test_conformal import assert_p_values, ranks
 from tests.estimators.cases import state
 from tests.estimators.contexts import Contexts
 from tests.estimators.networks import CLASSES, LEVELS, log_proba, problems, table
 from tests.families.prunings import AllPrunings
-from tests.persistence.forger import parts, signed
 from tests.raises import refused
 from tests.strategies import counted
 from tests.tables import margins_and_dependences

@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import save as to_bytes
 
 import bayesnb as bnb
-from tests.persistence.forger import parts, signed
+from benchmarks.forged_files import parts, signed
 from tests.persistence.models import fitted
 
 NAMES = ("mixed", "network", "AODE", "averaged", "mixture", "frame")

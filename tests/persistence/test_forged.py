@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 import bayesnb as bnb
 from bayesnb.estimators import classifier_state
 from bayesnb.persistence import collect_types
-from tests.persistence.forger import MODULUS, TENSORS, WRAPPERS, complaints, forged, of_type, parts, signed
+from benchmarks.forged_files import MODULUS, TENSORS, WRAPPERS, complaints, forged, of_type, parts, signed
 from tests.persistence.models import FIXTURES, LABELS, LEVELS, MODELS, fitted
 from tests.raises import refused
 

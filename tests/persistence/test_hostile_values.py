@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from tests.persistence.forger import of_type, parts, places, signed
+from benchmarks.forged_files import of_type, parts, places, signed
 from tests.persistence.models import LABELS, LEVELS, MODELS, NUMBERS, fitted
 from tests.raises import refused
 
