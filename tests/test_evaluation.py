@@ -510,8 +510,7 @@ def test_probabilities_in_place_of_their_logarithms_are_refused():
         with pytest.raises(ValueError, match=r"log_proba of row 0 and class 'a' is 0.9.*Pass what predict_log_proba"):
             score(proba, ["a", "b"], ["a", "b"])
         score(np.log(proba), ["a", "b"], ["a", "b"])
-        with pytest.raises(ValueError, match="the label of row 1 is missing"):
-            score(np.log(proba), ["a", None], ["a", "b"])
+        refused("the label of row 1 is missing", score, np.log(proba), ["a", None], ["a", "b"])
 
 
 def test_a_missing_label_of_a_test_row_is_refused():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import bayesnb as bnb
 from bayesnb import sql
 from tests import databases
+from tests.raises import refused
 
 GREATEST = np.finfo(float).max
 LEVELS = ['say "ah"', "select", "grün:", "b"]
@@ -240,8 +241,7 @@ def test_rows_that_predict_proba_refuses_are_null(database, nb, bad):
     np.testing.assert_allclose(found[:3], nb.predict_proba(rows[:3]), atol=1e-12)
     assert np.isnan(found[3]).all()
     for ask in (lambda: nb.predict_proba(rows), lambda: nb.fit(rows, MAKES[1:5])):
-        with pytest.raises(ValueError, match=r"column 'x'|Negative"):
-            ask()
+        refused(r"column 'x'|Negative", ask)
 
 
 def test_an_infinite_number_outside_of_the_network_is_null(database):
@@ -256,8 +256,7 @@ def test_an_infinite_number_outside_of_the_network_is_null(database):
     np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(X[:8]), atol=1e-9)
     rows.loc[1, "z"], rows.loc[2, "k"] = -np.inf, np.inf
     for column in ("z", "k"):
-        with pytest.raises(ValueError, match="infinity"):
-            nb.predict_proba(rows[["x", "z", "k"]].assign(**{c: X[c] for c in {"z", "k"} - {column}}))
+        refused("infinity", nb.predict_proba, rows[["x", "z", "k"]].assign(**{c: X[c] for c in {"z", "k"} - {column}}))
     store(database, rows)
     assert np.flatnonzero(np.isnan(to_array(score_rows(database, nb))[:, 0])).tolist() == [1, 2]
 
@@ -328,23 +327,19 @@ def fit(values: list, **options: object) -> bnb.CategoricalNB:
     ],
 )
 def test_what_sql_cannot_write_is_refused_with_the_reason(make, options, error, words):
-    with pytest.raises(error, match=words):
-        sql.score(make(), "cars", **options)
+    refused(words, sql.score, make(), "cars", **options, error=error)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_dates_need_a_column_of_their_numbers():
     X = pd.DataFrame({"when": [datetime(2020, 1, d) for d in range(1, 12)]})
     nb = bnb.MixedNB(numbers="gaussian").fit(X, [0, 1] * 5 + [0])
-    with pytest.raises(ValueError, match="'when' holds dates"):
-        sql.score(nb, "cars")
+    refused("'when' holds dates", sql.score, nb, "cars")
     assert 'r."days"' in sql.score(nb, "cars", columns={"when": "days"})
 
 
 def test_a_model_of_too_many_numbers_is_refused():
     X = pd.DataFrame({"a": np.arange(3000)})
-    with pytest.raises(ValueError, match="300,000 numbers"):
-        sql.score(bnb.CategoricalNB().fit(X, np.arange(3000) % 100), "cars")
+    refused("300,000 numbers", sql.score, bnb.CategoricalNB().fit(X, np.arange(3000) % 100), "cars")
     wide = pd.DataFrame(np.zeros((4, 2000))).rename(columns="n{}".format)
-    with pytest.raises(ValueError, match="columns; the limit is 1,500"):
-        sql.score(bnb.GaussianNB(prior="pooled").fit(wide, [0, 0, 1, 1]), "cars")
+    refused("columns; the limit is 1,500", sql.score, bnb.GaussianNB(prior="pooled").fit(wide, [0, 0, 1, 1]), "cars")

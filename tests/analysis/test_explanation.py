@@ -348,8 +348,7 @@ def test_levels_are_summed_over(kind):
 
 def test_of_margins_and_dependences_it_is_refused():
     nb = bnb.WeightedNB(NETWORK, "temperature").fit(LEVELS, LABEL)
-    with pytest.raises(NotImplementedError, match="margin and a dependence"):
-        bnb.value_of_information(nb, LEVELS[:2])
+    refused("margin and a dependence", bnb.value_of_information, nb, LEVELS[:2], error=NotImplementedError)
 
 
 COUNTING = np.arange(400.0)

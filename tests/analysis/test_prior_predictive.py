@@ -21,6 +21,7 @@ from bayesnb import (
 from bayesnb.analysis.predictive import prior_predictive
 from bayesnb.uncertainty import ImproperPosteriorError
 from tests.estimators.cases import CASES, each, mixed_frame
+from tests.raises import refused
 from tests.strategies import variants
 
 Y = [0, 1]
@@ -115,14 +116,12 @@ def test_known_impossible_class():
 def test_bad_input():
     nb = BernoulliNB().fit([[0], [1]], Y)
     for draws in (0, 2.5, None):
-        with pytest.raises(ValueError, match="draws"):
-            prior_predictive(nb, draws)
+        refused("draws", prior_predictive, nb, draws)
     with pytest.raises(ImproperPosteriorError, match="needs a proper prior, because without data"):
         prior_predictive(BernoulliNB(alpha=0.0).fit([[0], [1]], Y))
     with pytest.raises(ImproperPosteriorError, match="needs a proper prior, because without data"):
         prior_predictive(BernoulliNB(class_alpha=0.0).fit([[0], [1]], Y))
-    with pytest.raises(Exception, match="not fitted"):
-        prior_predictive(BernoulliNB())
+    refused("not fitted", prior_predictive, BernoulliNB(), error=Exception)
 
 
 @variants("base", [GaussianNB(prior=NormalInverseGamma(0.0, 0.1, 1.0, 1.0)), CategoricalNB()])

@@ -13,6 +13,7 @@ import bayesnb as bnb
 from bayesnb import CategoricalNB, GaussianNB, MultinomialNB
 from bayesnb.analysis.predictive import prior_sensitivity
 from tests.estimators.cases import CASES
+from tests.raises import refused
 
 COLUMNS = ["prediction", "probability", "lower", "upper", "label_changes", "d_logit_d_log_alpha"]
 STEP = 1e-4
@@ -96,13 +97,11 @@ def test_rows_without_a_cell_do_not_move():
 )
 def test_bad_arguments(options, message):
     nb = CategoricalNB().fit([["a"], ["b"]], [0, 1])
-    with pytest.raises(ValueError, match=message):
-        prior_sensitivity(nb, [["a"]], **options)
+    refused(message, prior_sensitivity, nb, [["a"]], **options)
 
 
 def test_bad_data():
-    with pytest.raises(ValueError, match="features"):
-        prior_sensitivity(GaussianNB().fit([[0.0], [1.0]], [0, 1]), [[1.0, 2.0]])
+    refused("features", prior_sensitivity, GaussianNB().fit([[0.0], [1.0]], [0, 1]), [[1.0, 2.0]])
 
 
 # -- parameters ----------------------------------------------------------------------------------
@@ -171,7 +170,6 @@ def test_parameters_that_are_known_or_have_no_mean():
         ({"prob": 1.0}, "prob=1.0"),
         ({"features": ["x"]}, "there is no column 'x'"),
     ):
-        with pytest.raises(ValueError, match=message):
-            bnb.parameter_sensitivity(GaussianNB().fit(NUMBERS, Y), **options)
+        refused(message, bnb.parameter_sensitivity, GaussianNB().fit(NUMBERS, Y), **options)
     with pytest.raises(NotImplementedError, match="parameter_sensitivity: "):
         bnb.parameter_sensitivity(bnb.AODE().fit([["a", "b"], ["b", "a"]] * 5, [0, 1] * 5))

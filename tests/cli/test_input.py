@@ -16,6 +16,7 @@ from bayesnb.__main__ import main
 from bayesnb.cli import comparison, labelled_data, tables
 from bayesnb.streaming import MISSING, read_table
 from tests.cli.test_compare import load, run, weather
+from tests.raises import refused
 
 OTHERS = ["na", "NAN", "Null", "none", "-", "?", "inf", "0", "x"]
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -165,8 +166,7 @@ def test_a_last_cell_with_line_breaks_is_no_open_quote(tmp_path):
         path.write_text("\n".join(["y,note", *rows]) + end)
         assert load(path, "y").levels["note"] == ["a\nb", "no"]
     path.write_text("\n".join(["y,note", *rows, 'x,"open', *rows[::2]]).replace('"no"', "no"))
-    with pytest.raises(tables.InputError, match=r"notes\.csv, line 29: the quote that opens here is not closed"):
-        load(path, "y")
+    refused(r"notes\.csv, line 29: the quote that opens here is not closed", load, path, "y", error=tables.InputError)
 
 
 DAMAGED = {
@@ -279,8 +279,7 @@ def test_marks_that_are_numbers_leave_codes_and_values_alone(tmp_path):
     assert kept.missing == {"zip": 9, "x": 9}
     path.write_text("x;label\n" + "-9,9;0\n1,5;1\n" * 9)
     assert load(path, "label", missing=["-9,9"]).missing == {"x": 9}
-    with pytest.raises(tables.InputError, match="--not-missing '0'"):
-        load(path, "label", missing=["0.0"])
+    refused("--not-missing '0'", load, path, "label", missing=["0.0"], error=tables.InputError)
     assert load(path, "label", missing=["0.0"], values=["0"]).class_count == {0: 9, 1: 9}
 
 
@@ -298,8 +297,7 @@ def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(tmp_path):
 
     writer = Thread(target=pour)
     writer.start()
-    with pytest.raises(tables.InputError, match="pipe: the text has a NUL character"):
-        tables.open_csv(tmp_path / "pipe")
+    refused("pipe: the text has a NUL character", tables.open_csv, tmp_path / "pipe", error=tables.InputError)
     writer.join(timeout=60)
 
 

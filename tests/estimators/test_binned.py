@@ -324,8 +324,7 @@ def test_all_structures_do(make, tmp_path):
     bnb.save(nb, tmp_path / "nb.safetensors")
     np.testing.assert_array_equal(bnb.load(tmp_path / "nb.safetensors").predict_proba(FRAME), nb.predict_proba(FRAME))
     other = make(numbers="binned").fit(-FRAME, Y)
-    with pytest.raises(ValueError, match="was cut at different edges"):
-        counting.merge(nb.fitted_.counted, other.fitted_.counted)
+    refused("was cut at different edges", counting.merge, nb.fitted_.counted, other.fitted_.counted)
 
 
 def test_humps_are_cut_and_noise_is_not(nb):

@@ -68,8 +68,7 @@ def test_an_attribute_that_a_model_does_not_have_says_why(fitted, name, attribut
     assert not hasattr(nb, attribute)
     assert getattr(nb, attribute, None) is None
     for kind in (AttributeError, NotImplementedError):
-        with pytest.raises(kind, match=rf"^{attribute}: .*(posterior|exact)"):
-            getattr(nb, attribute)
+        refused(rf"^{attribute}: .*(posterior|exact)", getattr, nb, attribute, error=kind)
 
 
 def test_a_function_that_refuses_a_model_has_no_attribute_missing(fitted):

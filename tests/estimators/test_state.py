@@ -42,10 +42,8 @@ def test_an_attribute_that_needs_fit_is_named(unfitted, name):
     message = f"'{type(unfitted).__name__}' object has no attribute '{name}' before fit."
     for nb in (unfitted, copy.deepcopy(unfitted), pickle.loads(pickle.dumps(unfitted))):
         assert not hasattr(nb, name)
-        with pytest.raises(AttributeError, match=message):
-            getattr(nb, name)
-    with pytest.raises(NotImplementedError, match="AODE"):
-        operator.attrgetter("prior_")(bnb.AODE())
+        refused(message, getattr, nb, name, error=AttributeError)
+    refused("AODE", operator.attrgetter("prior_"), bnb.AODE(), error=NotImplementedError)
 
 
 def test_a_state_cannot_be_changed(nb):

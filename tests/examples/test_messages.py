@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from examples.spam_filter import read
+from tests.raises import refused
 
 
 def test_a_file_or_a_folder_that_has_it(tmp_path):
     file = tmp_path / "SMSSpamCollection"
-    with pytest.raises(SystemExit, match="is not a file: pass the SMS Spam Collection"):
-        read(tmp_path)
-    with pytest.raises(SystemExit, match="is not a file: pass the SMS Spam Collection"):
-        read(file)
+    refused("is not a file: pass the SMS Spam Collection", read, tmp_path, error=SystemExit)
+    refused("is not a file: pass the SMS Spam Collection", read, file, error=SystemExit)
     file.write_text('ham\tsee you\nspam\twin "now"\n', encoding="utf-8")
     for path in (file, tmp_path):
         texts, labels = read(path)

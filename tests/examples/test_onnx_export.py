@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayesnb as bnb
+from tests.raises import refused
 
 skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed, which converts classifiers to ONNX")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed, which runs ONNX files")
@@ -137,11 +138,9 @@ def test_a_pipeline_of_texts():
 )
 def test_models_that_have_no_graph_are_refused(nb, message):
     X = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
-    with pytest.raises(ValueError, match=message):
-        skl2onnx.to_onnx(nb.fit(X, [0, 1, 1]), X[:1])
+    refused(message, skl2onnx.to_onnx, nb.fit(X, [0, 1, 1]), X[:1])
 
 
 def test_levels_of_another_type_than_the_input_are_refused():
     nb = bnb.CategoricalNB().fit(np.array([["1"], ["2"]], object), [0, 1])
-    with pytest.raises(ValueError, match="differ in type"):
-        skl2onnx.to_onnx(nb, np.array([[1.0]]))
+    refused("differ in type", skl2onnx.to_onnx, nb, np.array([[1.0]]))

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 import bayesnb as bnb
 from tests.estimators.cases import CASES
+from tests.raises import refused
 
 THREADS = 8
 LABELS = np.array(["ash", "elm", "oak"])
@@ -196,8 +197,7 @@ def test_a_call_that_would_undo_another_thread_s_is_refused(method):
         nb.partial_fit(X, y, np.unique(y))
         total = nb.class_count_.sum()
         slow.go.set()
-        with pytest.raises(RuntimeError, match=r"another thread.*changed nothing.*lock"):
-            late.result()
+        refused(r"another thread.*changed nothing.*lock", late.result, error=RuntimeError)
     assert nb.class_count_.sum() == total == (60 if method == "first" else 120)
     assert nb.partial_fit(X, y).class_count_.sum() == total + 60
 
@@ -213,7 +213,6 @@ def test_decay_is_refused_too(monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(type(nb.statistics_), "scale", meanwhile)
-        with pytest.raises(RuntimeError, match="another thread"):
-            nb.decay(0.5)
+        refused("another thread", nb.decay, 0.5, error=RuntimeError)
     assert nb.class_count_.sum() == 120
     assert nb.decay(0.5).class_count_.sum() == 60

@@ -14,6 +14,7 @@ from scipy.stats import entropy as entropy_of
 
 import bayesnb as bnb
 from tests.plots.figures import LONG, said, shown_texts
+from tests.raises import refused
 
 pytestmark = pytest.mark.slow("compiles kernels of its own")
 
@@ -78,7 +79,5 @@ def test_names_do_not_overlap_nor_leave_the_canvas(n):
 def test_it_takes_a_member_but_not_the_average():
     nb = bnb.AODE().fit(TABLE, Y)
     bnb.plots.detach(bnb.plots.structure(nb.members_[1]))
-    with pytest.raises(ValueError, match="AODE is not a single network"):
-        bnb.plots.structure(nb)
-    with pytest.raises(ValueError, match="GaussianNB is not a single network"):
-        bnb.plots.structure(bnb.GaussianNB().fit(TABLE[["size"]], Y))
+    refused("AODE is not a single network", bnb.plots.structure, nb)
+    refused("GaussianNB is not a single network", bnb.plots.structure, bnb.GaussianNB().fit(TABLE[["size"]], Y))

@@ -290,8 +290,7 @@ def test_an_offset_moves_the_means_of_the_rows():
     )
     np.testing.assert_allclose(moved, expected, rtol=1e-12)
     for offset, words in [({"hight": by}, "hight"), ({"height": by[:, None]}, "broadcast")]:
-        with pytest.raises(ValueError, match=words):
-            log_density(model, (NUMBERS, Y), {"offset": offset}, sites)
+        refused(words, log_density, model, (NUMBERS, Y), {"offset": offset}, sites)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "gaussian" not in case])

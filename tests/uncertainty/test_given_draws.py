@@ -12,6 +12,7 @@ from sklearn.datasets import load_iris
 
 import bayesnb as bnb
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
+from tests.raises import refused
 from tests.strategies import thorough
 from tests.uncertainty.simulated import SIMULATED
 from tests.uncertainty.test_rows import problem
@@ -100,8 +101,7 @@ def test_draws_that_cannot_be_used():
     draws = dict(posterior_draws(nb, 5))
 
     def refuses(message: str, draws: Any, **options: Any) -> None:
-        with pytest.raises(ValueError, match=message):
-            nb.predict_proba(X, draws=draws, **options)
+        refused(message, nb.predict_proba, X, draws=draws, **options)
 
     refuses("must be what posterior_draws", "many")
     refuses("must be what posterior_draws", {"prior": 1}.items())
@@ -111,5 +111,4 @@ def test_draws_that_cannot_be_used():
     )
     refuses(r"draws\['mu'\] has shape \(0, 2, 3\)", dict(draws, mu=draws["mu"][:0]))
     refuses("Pass one of the two", draws, estimate="mean")
-    with pytest.raises(ValueError, match="must be a positive integer"):
-        predict_interval(nb, X, draws=0)
+    refused("must be a positive integer", predict_interval, nb, X, draws=0)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb import posterior_draws, predict_interval, to_arviz
 from bayesnb.decision import zero_one
+from tests.raises import refused
 
 RNG = np.random.default_rng(63)
 N = 60
@@ -121,8 +122,7 @@ def test_prevalence_and_decisions_take_rows():
     assert (bnb.estimate_prevalence(nb, new, **visits).sd > 1.2 * bnb.estimate_prevalence(nb, new).sd).all()
     decisions = bnb.decide(OF_VISITS, X, zero_one(NB.classes_), **VISITS)
     assert decisions.regret.mean() > 1.2 * bnb.decide(OF_VISITS, X, zero_one(NB.classes_)).regret.mean()
-    with pytest.raises(ValueError, match="rows and groups are for given='data'"):
-        bnb.estimate_prevalence(NB, X, given="scores", rows=(X, y))
+    refused("rows and groups are for given='data'", bnb.estimate_prevalence, NB, X, given="scores", rows=(X, y))
 
 
 # -- input that cannot be used -------------------------------------------------------------------------
@@ -149,15 +149,12 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 @pytest.mark.parametrize("name", BAD)
 def test_rows_that_cannot_be_used_are_refused(name):
     arguments, error, message = BAD[name]
-    with pytest.raises(error, match=message):
-        predict_interval(NB, X, **arguments)
+    refused(message, predict_interval, NB, X, **arguments, error=error)
 
 
 def test_posterior_draws_without_rows_take_no_labels():
-    with pytest.raises(ValueError, match="y is given, but X is not"):
-        posterior_draws(NB, y=y)
-    with pytest.raises(ValueError, match="groups is given, but X is not"):
-        posterior_draws(NB, groups=y)
+    refused("y is given, but X is not", posterior_draws, NB, y=y)
+    refused("groups is given, but X is not", posterior_draws, NB, groups=y)
 
 
 def test_classes_without_rows_and_constant_columns_have_their_prior():

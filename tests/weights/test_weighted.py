@@ -390,8 +390,7 @@ def test_what_needs_a_joint_distribution_is_refused():
     nb = weighted_numbers()
     with pytest.raises(NotImplementedError, match=r"log_evidence_: WeightedNB has no evidence, because weighted terms"):
         _ = nb.log_evidence_
-    with pytest.raises(NotImplementedError, match=r"bayes_factor: WeightedNB has no evidence"):
-        bnb.bayes_factor(nb, nb.estimator_)
+    refused(r"bayes_factor: WeightedNB has no evidence", bnb.bayes_factor, nb, nb.estimator_, error=NotImplementedError)
     decisions = bnb.decide(nb, NUMBERS[:2], bnb.decision.zero_one(nb.classes_))
     np.testing.assert_array_equal(decisions.action, nb.predict(NUMBERS[:2]))
 
@@ -608,8 +607,7 @@ def test_infinite_scores_are_refused():
 )
 def test_bad_arguments(options, message):
     nb = bnb.WeightedNB(**options)
-    with pytest.raises(ValueError, match=message):
-        nb.fit(LEVELS, LABEL)
+    refused(message, nb.fit, LEVELS, LABEL)
     assert not hasattr(nb, "classes_")
 
 
