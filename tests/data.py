@@ -1,7 +1,5 @@
 """Readers of the real data that the project must not need: tests that use them skip where they are absent."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

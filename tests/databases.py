@@ -1,7 +1,5 @@
 """Databases that count the rows of tables: SQLite, DuckDB, and a PostgreSQL server of the test run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """One-line assertion that a call raises an error with a given message."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Run-time checks of the package's jaxtyping annotations."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import types

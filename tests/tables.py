@@ -4,8 +4,6 @@ All have four columns and three classes, the same 60 rows of them fitted and the
 compiled once.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

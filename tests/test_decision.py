@@ -1,7 +1,5 @@
 """Decisions against the definition of risk, Chow's rule, and simulated truth."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 

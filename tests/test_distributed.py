@@ -1,7 +1,5 @@
 """Fitting Dask blocks equals fitting all rows; predictions of blocks are lazy."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

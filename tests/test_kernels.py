@@ -1,7 +1,5 @@
 """Every fit ends in the compiled update, for few shapes; its failure leaves the estimator as it was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

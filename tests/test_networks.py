@@ -1,7 +1,5 @@
 """Scores of arcs and learned trees, against brute force over all trees and forests."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Annotated array shapes hold while the laws run: `pytest --shapes`, see `conftest.py`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import typing

@@ -1,7 +1,5 @@
 """SQL for columns of many types, against `predict_proba` and `fit` on the rows that the database returns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`sql.score`: SQLite, DuckDB and PostgreSQL give what `predict_proba` gives, for rows of all kinds."""
 
-from __future__ import annotations
-
 import sqlite3
 from datetime import date, datetime
 

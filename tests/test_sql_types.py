@@ -1,7 +1,5 @@
 """`sql.counts` on columns of all types: SQLite, DuckDB and PostgreSQL give the evidence of `fit` on the same rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

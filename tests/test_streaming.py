@@ -1,7 +1,5 @@
 """Fitting a stream equals fitting all rows, for any batches and after any interruption."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """BagOfWords against CountVectorizer, and against counting by hand."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Full conformal sets against refits with every candidate and without each row, rational arithmetic, and coverage."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

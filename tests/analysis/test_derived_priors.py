@@ -1,7 +1,5 @@
 """Leave-one-out under priors derived from the data, against refits that derive the prior again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

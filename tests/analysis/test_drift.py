@@ -1,7 +1,5 @@
 """Drift: sizes by enumeration and simulation, powers, laws of counting, and bad input."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 

@@ -1,7 +1,5 @@
 """Bayes factors by hand, and the models that must not be compared."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Contributions against rows with fewer cells; the value of information against every possible answer."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

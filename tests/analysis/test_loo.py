@@ -1,7 +1,5 @@
 """Leave-one-out in one pass against refits without each row, published sums, and ArviZ's ranking."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

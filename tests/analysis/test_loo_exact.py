@@ -1,7 +1,5 @@
 """Leave-one-out with tiny priors or large weights, against rational arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

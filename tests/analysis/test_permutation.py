@@ -1,7 +1,5 @@
 """Permutation tests against SciPy's; notes on choices made with the same rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

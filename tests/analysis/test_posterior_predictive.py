@@ -1,7 +1,5 @@
 """Posterior predictive checks against SciPy, recorded replicates, and simulation where the model holds and does not."""
 
-from __future__ import annotations
-
 from itertools import combinations, permutations
 
 import numpy as np

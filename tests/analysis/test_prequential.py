@@ -1,7 +1,5 @@
 """Prequential curves against refits of prefixes, sums of predictions and Bayes factors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

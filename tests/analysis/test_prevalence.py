@@ -1,7 +1,5 @@
 """Prevalence against quadrature, sums over all labellings, refereed optimisers; laws of label shift."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Intervals of prevalence cover the true shares where the model holds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Words that speak for a class, against draws of the Dirichlet posterior by SciPy and known truth."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The tuned strength of a prior against SciPy's optimisers over refits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar

@@ -7,8 +7,6 @@ Vehtari, *Graphical test for discrete uniformity and its applications in goodnes
 comparison*, Statistics and Computing 32 (2022).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

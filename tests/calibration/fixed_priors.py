@@ -1,7 +1,5 @@
 """Naive Bayes from fixed proper priors whose numbers all differ, so that a mistaken or misplaced one shows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Everything has a leading axis of N independent worlds, and the names of the sites of the programs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache

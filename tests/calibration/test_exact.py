@@ -4,8 +4,6 @@ Ranks are those of every parameter, and of the log-likelihood of the data (Modra
 checking for Bayesian computation: the choice of test quantities shapes sensitivity*, 2023).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ are independent and start from the first kind of simulation: all their averages 
 standard error of the mean, whatever the autocorrelation. They are short and many, so that it is close to normal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -4,8 +4,6 @@ The hyperpriors are the default ones: log α ~ Normal(-1, 1.5) needs no narrowin
 and ties, of probabilities that underflow, are broken at random.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

@@ -1,7 +1,5 @@
 """Rates at which posterior predictive checks flag tables whose model is true, and tables whose model is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A file for the tests of the command line."""
 
-from __future__ import annotations
-
 import pytest
 
 

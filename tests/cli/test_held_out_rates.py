@@ -1,7 +1,5 @@
 """The first section of the report: rates of the classes, recall and precision, beside scikit-learn's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

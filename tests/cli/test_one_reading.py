@@ -1,7 +1,5 @@
 """One reading of a table: `fit`, `score`, `drift` and `compare` see the same values in CSV, gzip and Parquet."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import subprocess

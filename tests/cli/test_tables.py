@@ -1,7 +1,5 @@
 """The commands `fit`, `score` and `drift` on files: the numbers of the functions on the rows; bad files and flags."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import shlex

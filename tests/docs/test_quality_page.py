@@ -1,7 +1,5 @@
 """The results of benchmarks.quality on the pages are those of quality.csv, and its rules hold on small examples."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

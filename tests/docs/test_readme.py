@@ -1,7 +1,5 @@
 """Code blocks of the README, the documentation and docstrings run and print the output shown."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """The reference documents every public name, each with an example."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -1,7 +1,5 @@
 """A user's script under strict type checkers: no call returns Any, and wrong arguments are errors."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Encoding of cells and labels: any hashable value, in any container, is a level."""
 
-from __future__ import annotations
-
 import datetime as dt
 import warnings
 

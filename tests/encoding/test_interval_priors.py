@@ -1,7 +1,5 @@
 """Priors from intervals: quantiles by SciPy, laws of the families, and intervals that no distribution has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

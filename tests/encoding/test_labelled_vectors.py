@@ -1,7 +1,5 @@
 """Mappings and Series over classes, columns and levels are matched by label, lists and arrays by position."""
 
-from __future__ import annotations
-
 from collections import Counter
 from types import MappingProxyType
 

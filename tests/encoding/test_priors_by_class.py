@@ -1,7 +1,5 @@
 """Concentrations of one column by class and level: arrays, DataFrames and mappings say the same, by name."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Priors of numbers by column: columns that are named have the given prior, the others the default one."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Remarks on suspicious columns: the rules, clean tables, and when `fit` warns."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

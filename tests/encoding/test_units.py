@@ -1,7 +1,5 @@
 """Groups of rows, and copies of a row: which rows are found, and what users are told."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

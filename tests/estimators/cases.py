@@ -1,7 +1,5 @@
 """The seven classifiers, each with a small table of the kind it is for."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Callable, Container

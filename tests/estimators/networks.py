@@ -1,7 +1,5 @@
 """Reference Bayesian networks with a class node, by NumPy loops; small random problems."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """AODE against a brute-force average of its members, and refusal of what an average does not have."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Every public function refuses unusable arguments, and the error names the argument and its value."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

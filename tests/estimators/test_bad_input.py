@@ -1,7 +1,5 @@
 """Classifiers refuse bad input, name the argument and the value, and stay unchanged; edge cases are accepted."""
 
-from __future__ import annotations
-
 import copy
 import math
 import re

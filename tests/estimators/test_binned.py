@@ -1,7 +1,5 @@
 """Binned columns: their edges, the density that `MixedNB` chooses for a column, and bad input."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from functools import partial

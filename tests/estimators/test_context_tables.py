@@ -1,7 +1,5 @@
 """Classifiers with tables="context" against the recursion over contexts, and refits."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Displays of an estimator compute nothing and omit the attributes that a model does not have."""
 
-from __future__ import annotations
-
 import pytest
 from sklearn.pipeline import make_pipeline
 

@@ -1,7 +1,5 @@
 """EM against an implementation in NumPy, and against laws."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Feature averaging against an enumeration of all subsets of features."""
 
-from __future__ import annotations
-
 import copy
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Classifiers from counts of a database, against fits to the rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """KDB against Sahami's algorithm in loops, the least held-out loss, and refits; bad input."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

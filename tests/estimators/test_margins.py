@@ -1,7 +1,5 @@
 """Numeric columns in structures, and weights of margins and dependences, against their parts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

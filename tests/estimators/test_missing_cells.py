@@ -1,7 +1,5 @@
 """Missing cells on arcs are summed out, against the joint table in NumPy."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Latent class models against scikit-learn's Gaussian mixture, sums by hand and simulated classes."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

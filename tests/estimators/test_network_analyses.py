@@ -1,7 +1,5 @@
 """Posterior analyses of classifiers with structure, against definitions and refits."""
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 

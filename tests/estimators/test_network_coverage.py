@@ -1,7 +1,5 @@
 """Intervals of P(class | row, θ) of networks cover as often as they say, with missing cells too."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

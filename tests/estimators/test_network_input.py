@@ -1,7 +1,5 @@
 """Classifiers with structure follow scikit-learn's conventions and refuse bad input unchanged."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

@@ -1,7 +1,5 @@
 """Mistakes that would change results silently are refused or warned of."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

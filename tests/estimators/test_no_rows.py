@@ -1,7 +1,5 @@
 """A model that has counted no rows is its prior, if everything is declared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Hyperparameters against brute-force formulas, one cell at a time."""
 
-from __future__ import annotations
-
 import datetime
 import warnings
 from functools import partial

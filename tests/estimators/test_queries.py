@@ -1,7 +1,5 @@
 """Queries of any variables given any others, against the joint table by brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

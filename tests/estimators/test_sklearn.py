@@ -1,7 +1,5 @@
 """Classifiers follow scikit-learn's conventions: checks, cloning, pipelines, metadata routing, column names."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

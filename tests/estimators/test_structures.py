@@ -1,7 +1,5 @@
 """Network classifiers against joint tables by brute force; without arcs, against naive Bayes."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

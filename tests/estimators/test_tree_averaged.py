@@ -1,7 +1,5 @@
 """TreeAveragedNB against an enumeration of all trees, refits and laws."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Functions of the examples on taxonomy, record linkage and annotators, against laws and simulations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

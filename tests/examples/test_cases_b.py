@@ -1,7 +1,5 @@
 """Functions of the examples on missing tests and a daily filter, against laws and calculations by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

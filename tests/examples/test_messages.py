@@ -1,7 +1,5 @@
 """The scripts on text messages accept a file or its folder, and otherwise print what they need."""
 
-from __future__ import annotations
-
 from examples.spam_filter import read
 from tests.raises import refused
 

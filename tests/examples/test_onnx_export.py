@@ -1,7 +1,5 @@
 """ONNX files of classifiers give, in ONNX Runtime, the labels and probabilities of the classifiers."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

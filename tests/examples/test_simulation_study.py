@@ -1,7 +1,5 @@
 """The simulation study of the kernels, against scikit-learn, exact probabilities, and the truth of the simulation."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

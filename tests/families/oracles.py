@@ -1,7 +1,5 @@
 """Exact but slow reference functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction

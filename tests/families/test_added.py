@@ -3,8 +3,6 @@
 Against posteriors that counted the row, derivatives of log normalisers written out here, and Monte Carlo.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any

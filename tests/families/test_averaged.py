@@ -1,7 +1,5 @@
 """Averages of a dependent and a shared model: rows left out against refits, and draws of known parameters."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Averages over all binnings, against enumeration of each of them."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

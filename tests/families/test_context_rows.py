@@ -1,7 +1,5 @@
 """Predictive probabilities of rows by context trees, against the recursion over all prunings of full tables."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

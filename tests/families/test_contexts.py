@@ -1,7 +1,5 @@
 """Averages over context trees against an enumeration of all prunings; moments of draws, and limits."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

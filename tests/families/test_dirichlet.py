@@ -1,7 +1,5 @@
 """The Dirichlet against SciPy, quadrature and numerical optima."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import jax

@@ -1,7 +1,5 @@
 """Durations with unknown rates, against SciPy and by integration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

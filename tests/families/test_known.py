@@ -1,7 +1,5 @@
 """A class prior that is known does not learn."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The beta–negative binomial against SciPy, quadrature and sums over counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

@@ -1,7 +1,5 @@
 """The normal–inverse-gamma against SciPy, quadrature and numerical optima."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Counts and scores of packs of one-hot groups, against loops over cells."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

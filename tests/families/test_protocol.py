@@ -1,7 +1,5 @@
 """Interfaces of families: a small core, optional methods, and one definition of each method."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

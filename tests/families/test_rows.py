@@ -3,8 +3,6 @@
 The rows come from the encoders, as in the estimators: packed and not, padded, with missing cells.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sums over spanning trees and draws of them, against all trees one by one and determinants of whole numbers."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

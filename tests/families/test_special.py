@@ -1,7 +1,5 @@
 """The rising factorial, against 50-digit arithmetic; polygamma functions, against SciPy."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Families are pure functions: JAX can map and differentiate them in the caller's precision."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

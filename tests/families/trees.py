@@ -1,7 +1,5 @@
 """The average over all spanning trees, by loops over an enumeration."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """A process forked after JAX was used is told what to do; it used to wait forever."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -1,7 +1,5 @@
 """Histories of fitting, forgetting, decay and saving, in any order, against a list of rows."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

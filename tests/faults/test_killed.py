@@ -1,7 +1,5 @@
 """A stream that was killed, or stopped by a full disk, resumes from a complete checkpoint."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """Results that do not fit into memory are refused before the work, with the size, its cause, and what to change."""
 
-from __future__ import annotations
-
 import inspect
 import tracemalloc
 from functools import partial

@@ -1,7 +1,5 @@
 """10⁸ rows through `fit_stream`: every one is counted, and memory stays where it was after the first million."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

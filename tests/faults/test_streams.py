@@ -1,7 +1,5 @@
 """Streams of irregular or invalid batches are counted exactly, or refused without a change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """Threads, processes and reused buffers do not change results."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Counts do not depend on block size, sparse format, dtype or memory layout."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 

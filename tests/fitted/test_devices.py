@@ -1,7 +1,5 @@
 """Statistics of rows on several devices merge into those of one device."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Cells of numbers: a brute-force count, laws of merging and forgetting, samples of many rows, and bad counts."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Analyses use the fitted state of a classifier only, and compute prior and posterior once."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

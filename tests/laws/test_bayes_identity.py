@@ -1,7 +1,5 @@
 """Law 2: log p(D | θ) + log p(θ) - log p(θ | D) is log p(D) for any θ, with densities from SciPy and the raw rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

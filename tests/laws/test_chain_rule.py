@@ -1,7 +1,5 @@
 """Law 3: the predictive density of a row is the ratio of the evidences with and without it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

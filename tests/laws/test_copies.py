@@ -1,7 +1,5 @@
 """Copies of a row are one row of more weight, and stated losses hold where rows are copies or come in groups."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

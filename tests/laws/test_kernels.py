@@ -1,7 +1,5 @@
 """Law 11: kernels give under `jit`, `vmap` and `grad` what they give without, and what the estimators give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial

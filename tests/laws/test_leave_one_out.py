@@ -1,7 +1,5 @@
 """Law 4: forgetting a row gives the same posterior as a fit without the row."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

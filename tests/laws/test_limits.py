@@ -1,7 +1,5 @@
 """Law 5: limits in which the four estimates agree; Laplace smoothing as a posterior mean."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

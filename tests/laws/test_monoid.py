@@ -1,7 +1,5 @@
 """Law 1: statistics are a commutative monoid, so any chunking and any order gives the posterior of the whole."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

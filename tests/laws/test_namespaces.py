@@ -1,7 +1,5 @@
 """Law: formulas take NumPy's arrays, JAX's, and those under a transformation, in any mixture, and none warns of 0."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """A new conjugate family is one new file, and every analysis works with it."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import warnings

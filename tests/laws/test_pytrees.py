@@ -1,7 +1,5 @@
 """Posteriors, statistics and likelihoods are pytrees of float arrays; layout is part of their structure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Law 12: draws with training rows keep conjugate marginals, and vary together as the rows do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws 7 and 8: relabelling permutes the answer and changes nothing else; an empty row says nothing."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

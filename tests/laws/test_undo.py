@@ -1,7 +1,5 @@
 """Law 13: `forget` after `partial_fit` gives the model of before, also if the batch brought levels and classes."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from collections.abc import Callable

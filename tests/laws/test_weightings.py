@@ -1,7 +1,5 @@
 """Statistics of many weightings of the rows, counted at once, are those of each weighting."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Sample weights are replication counts: a row of weight w counts as w rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Numbers that independent calculations, or printed tables, give for real data (the table of oracles)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer

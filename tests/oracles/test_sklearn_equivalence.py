@@ -1,7 +1,5 @@
 """With α = 1, the class prior at its MLE and the mean plugged in, the classifiers are scikit-learn's."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Structures on real data against numbers of independent calculations (the table of oracles)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss

@@ -1,7 +1,5 @@
 """One small fitted classifier of each kind, with rows to predict."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

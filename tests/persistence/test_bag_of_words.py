@@ -1,7 +1,5 @@
 """Files of `BagOfWords`: round trips, and refusal of damaged and forged files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

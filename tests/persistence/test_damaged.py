@@ -1,7 +1,5 @@
 """Loading a damaged or hostile file raises our error, executes nothing and takes bounded memory."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Saving is atomic: after an interruption the file is the complete old one or the complete new one."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Forged files with a valid checksum and contradictory content are refused."""
 
-from __future__ import annotations
-
 import copy
 import os
 import socket

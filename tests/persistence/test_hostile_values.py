@@ -1,7 +1,5 @@
 """Forged files whose numbers or names are extreme: loading raises a short message, or predictions are finite."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Saving and loading returns the same model, bit by bit."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

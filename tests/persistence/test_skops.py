@@ -1,7 +1,5 @@
 """Fitted classifiers are written and read by skops, the format of scikit-learn's world without pickle."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline

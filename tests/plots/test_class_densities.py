@@ -1,7 +1,5 @@
 """Densities of numeric columns are those of SciPy, and of binned columns those of their tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

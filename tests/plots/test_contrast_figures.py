@@ -1,7 +1,5 @@
 """The figure of contrasts shows the rows of their table, and the value at which classes do not differ."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Figures of diagnostic tests show the rows of their table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

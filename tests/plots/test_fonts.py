@@ -1,7 +1,5 @@
 """Figures draw names in any script, or warn if no installed font has the characters."""
 
-from __future__ import annotations
-
 import warnings
 
 import pandas as pd

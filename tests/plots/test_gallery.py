@@ -1,7 +1,5 @@
 """The gallery shows every figure once, and its index links to each page."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figure of latent classes: what is drawn are the means and quantiles of the draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Marks of estimates and curves of densities are those of the parameter table, of SciPy and of posterior draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The figure of a network shows its arcs, with the width of what each arc contributes."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The figure of a posterior predictive check: what is drawn is what the table says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

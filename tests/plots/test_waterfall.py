@@ -1,7 +1,5 @@
 """Bars of a waterfall are the contributions, each starting where the previous one ended."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

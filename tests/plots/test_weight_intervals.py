@@ -1,7 +1,5 @@
 """The figure of weights shows the values of its table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """One fitted classifier of each kind, and of each kind of column, on small tables with missing cells and weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Agreement of Markov chain draws with exact moments."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from typing import Any

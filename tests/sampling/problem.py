@@ -1,7 +1,5 @@
 """A fitted problem and its NumPyro programs, shared by the tests of this folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Refusals of sampling, over all classifiers: what their messages advise exists, and works."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Law 2 with NumPyro: log p(D, θ) - log p(θ | D) is log p(D) for any θ, the densities those of the programs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

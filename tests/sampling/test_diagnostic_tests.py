@@ -1,7 +1,5 @@
 """Diagnostic tests without a gold standard: Hui and Walter's table, importance sampling, and simulations."""
 
-from __future__ import annotations
-
 import importlib
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Posteriors given draws of hyperparameters: blocks without any keep their own, however many the draws are."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from typing import Any

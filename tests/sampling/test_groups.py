@@ -1,7 +1,5 @@
 """Partial pooling: the density of the hyperparameters, draws and predictions for groups of rows."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """Hierarchical programs: densities with θ integrated out, their gradients, and θ given the hyperparameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Draws of θ given draws of hyperparameters: exact conditional moments, for all columns and for some of them."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """`run_nuts` against exact posteriors and integrals; its warnings, refusals and result."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Programs without data simulate labels and cells with the exact predictive distributions."""
 
-from __future__ import annotations
-
 from functools import cache, partial
 from typing import Any
 

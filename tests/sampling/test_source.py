@@ -1,7 +1,5 @@
 """The program as text: its density is the closed form's, it simulates rows that fit takes, and it can be changed."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import math

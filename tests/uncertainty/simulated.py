@@ -4,8 +4,6 @@ Parameters are a dictionary of arrays (S, C, K) as `posterior_draws` names them,
 evaluates the truth (S = 1) and posterior draws alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise

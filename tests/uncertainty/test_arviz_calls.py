@@ -1,7 +1,5 @@
 """ArviZ's own functions on the data of `to_arviz`, under version 0.23 and 1.x."""
 
-from __future__ import annotations
-
 import warnings
 
 import matplotlib

@@ -1,7 +1,5 @@
 """Intervals of an average of models by draws that vary together as the training rows do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

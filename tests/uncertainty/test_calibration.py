@@ -1,7 +1,5 @@
 """Posterior intervals cover simulated parameters as often as stated."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

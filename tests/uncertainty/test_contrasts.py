@@ -1,7 +1,5 @@
 """Contrasts of two classes against closed forms, SciPy's quadrature, characteristic functions, and draws."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Ratio of the sds of log odds with and without the dependence of columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Posterior draws against the distributions of SciPy, with the posterior worked out from counts by hand."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Predictions from given draws, against closed forms and importance weights."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

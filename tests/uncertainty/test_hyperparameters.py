@@ -3,8 +3,6 @@
 Against integrals by SciPy, sums by hand, and weights p(row | θ) where these are still good.
 """
 
-from __future__ import annotations
-
 import copy
 from functools import cache
 from typing import Any

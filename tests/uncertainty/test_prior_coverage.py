@@ -1,7 +1,5 @@
 """Coverage of row intervals under the default Gaussian prior, whose variance comes from the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit

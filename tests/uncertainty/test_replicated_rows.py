@@ -1,7 +1,5 @@
 """Replicated features in ArviZ data, against the draws of the parameters in the same file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Row intervals and moments in limiting cases: certain, impossible, distant or improper."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import xlogy

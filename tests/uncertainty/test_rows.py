@@ -1,7 +1,5 @@
 """P(class | row, θ): against draws of all parameters, importance weights, quadrature and laws."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Analyses with the training rows, their coverage where columns are copies, and input that cannot be used."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

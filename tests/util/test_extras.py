@@ -1,7 +1,5 @@
 """Functions that need an optional package say so in one line; the others work without it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Results are float64 and identical for every configuration of JAX, which stays unchanged."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

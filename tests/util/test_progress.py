@@ -1,7 +1,5 @@
 """Functions that may take two seconds show a progress bar that reaches its total."""
 
-from __future__ import annotations
-
 import io
 from threading import Event
 

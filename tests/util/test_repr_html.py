@@ -1,7 +1,5 @@
 """HTML displays are valid, escaped, in the colours of the page, and show the attributes' values."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

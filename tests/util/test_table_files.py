@@ -1,7 +1,5 @@
 """CSV files read in pieces have the rows that Arrow reads from the whole file, and those of Python's csv module."""
 
-from __future__ import annotations
-
 import csv
 import io
 import warnings

@@ -1,7 +1,5 @@
 """Results have the same bits on one core and on several."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

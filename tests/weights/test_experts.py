@@ -1,7 +1,5 @@
 """Experts of `WeightedNB` against fits to the halves by hand, SciPy's optimiser, and loops."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Iterator

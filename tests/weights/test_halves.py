@@ -1,7 +1,5 @@
 """Random halves of units of rows: groups, copies of a row, and rows that are alone."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weights of dense terms against scikit-learn, SciPy's optimiser, differences and refits one by one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

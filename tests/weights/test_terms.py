@@ -1,7 +1,5 @@
 """Terms of a row's log-likelihood, against classifiers with fewer cells and refits."""
 
-from __future__ import annotations
-
 from copy import copy
 
 import numpy as np

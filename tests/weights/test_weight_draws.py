@@ -1,7 +1,5 @@
 """Draws of biases and weights against an independent Hessian, NUTS, and loops over the draws."""
 
-from __future__ import annotations
-
 import warnings
 from copy import copy
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Intervals of weights against an independent Hessian, other optimisers, integrals and averages in NumPy."""
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Weights of terms against another optimiser, and the properties of weighted classifiers."""
 
-from __future__ import annotations
-
 import warnings
 from copy import copy
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Weighted classifiers on real tables: mean held-out log loss over three stratified folds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
