@@ -46,7 +46,7 @@ def unlabel(problem: Problem, known: np.ndarray) -> np.ndarray:
     return y
 
 
-def fit_quietly(*args: Any, **options: Any) -> bnb.mixture.EM:
+def fit_quietly(*args: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "EM has not converged")
         return bnb.fit_em(*args, **options)

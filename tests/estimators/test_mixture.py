@@ -11,7 +11,6 @@ from scipy.stats import norm, poisson
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from bayesnb import NaiveBayesMixture
@@ -150,12 +149,6 @@ def test_weights_are_replication():
 
 
 # -- conventions --------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("scikit-learn's checks fit some sixty times")
-@parametrize_with_checks([NaiveBayesMixture(n_init=1)])
-def test_check_estimator(estimator, check):
-    check(estimator)
 
 
 def test_the_bound_never_falls_and_the_best_start_is_kept():

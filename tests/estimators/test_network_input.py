@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from bayesnb.estimators.structured import StructuredNB
@@ -20,31 +19,6 @@ FRAME = pd.DataFrame(X, columns=["sky", "wind", "sea", "boat"]).assign(size=np.a
 ALL = [bnb.NetworkNB({1: [0, 2]}), bnb.TAN(), bnb.TAN("evidence", alpha=0.5), bnb.SPODE(2), bnb.AODE(3)]
 ALL += [bnb.TreeAveragedNB(0.5), bnb.KDB(2, None), bnb.NetworkNB({1: [0, 2]}, tables="context")]
 every = pytest.mark.parametrize("nb", [pytest.param(nb, id=repr(nb)) for nb in ALL])
-
-
-def expected(nb):
-    fails = {}
-    if isinstance(nb, bnb.TAN | bnb.KDB):
-        fails["check_n_features_in_after_fitting"] = "partial_fit is there once fit has found the structure"
-    if isinstance(nb, bnb.KDB):
-        said = "k is chosen by random halves: in another order of so few rows, copies fall into others"
-        fails["check_sample_weight_equivalence_on_dense_data"] = said
-    return fails
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@parametrize_with_checks([bnb.NetworkNB()], expected_failed_checks=expected)
-def test_check_estimator(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow("scikit-learn's checks fit some sixty times")
-@parametrize_with_checks(
-    [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.TreeAveragedNB(), bnb.KDB()],
-    expected_failed_checks=expected,
-)
-def test_check_estimator_of_the_others(estimator, check):
-    check(estimator)
 
 
 # -- names -------------------------------------------------------------------------------------------
@@ -155,20 +129,6 @@ def test_weights_of_zero_and_repeated_rows(nb):
     some = np.repeat(np.arange(60), weight)
     a, b = clone(nb).fit(X, Y, weight), clone(nb).fit(X[some], Y[some])
     np.testing.assert_allclose(a.predict_log_proba(X), b.predict_log_proba(X), rtol=1e-12)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@every
-@pytest.mark.parametrize("column", range(4))
-def test_a_column_without_any_cell(nb, column):
-    """Predictions are those without the column, where no arc needs it."""
-    rows = X.copy()
-    rows[:, column] = None
-    fitted = clone(nb).fit(rows, Y)
-    assert np.isfinite(fitted.predict_log_proba(rows)).all()
-    if isinstance(nb, bnb.AODE):
-        rest = np.delete(rows, column, axis=1)
-        np.testing.assert_allclose(fitted.predict_proba(rows), bnb.AODE(3).fit(rest, Y).predict_proba(rest), rtol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -16,19 +16,6 @@ def log_predictive(nb, row: Problem) -> float:
     return joint + log_base(row.kind, row.X)[0]
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-@every_kind
-@given(data=st.data())
-def test_one_row(kind, data):
-    problem = data.draw(problems(kind, min_rows=2))
-    fixed = with_prior_of(problem.nb, problem.fit())
-    row = problem.take([data.draw(st.integers(0, len(problem) - 1))])
-    before = problem.fit(fixed)
-    after = problem.fit(fixed).partial_fit(row.X, row.y)
-    gain = after.log_evidence_ - before.log_evidence_
-    assert abs(log_predictive(before, row) - gain) <= 1e-9 * max(1.0, abs(before.log_evidence_))
-
-
 @every_kind
 @given(data=st.data())
 def test_rows_in_sequence_each_as_often_as_its_weight_says(kind, data):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from bayesnb.fitted.counting import count_rows, expected_counts
-from tests.strategies import CLASSES, KINDS, assert_leaves, log_base, problems, thorough
+from tests.strategies import KINDS, assert_leaves, log_base, problems, thorough
 
 every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 
@@ -79,18 +79,6 @@ class _levels:
 
 def soft(nb, problem, weight):
     return expected_counts(nb.encoding_, nb.encoding_.rows(nb.fitted_.table(problem.X)), weight)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@every_kind
-@given(data=st.data())
-def test_one_hot_class_weights_are_labels(kind, data):
-    problem = data.draw(problems(kind))
-    nb = problem.fit()
-    label = np.array([CLASSES.index(c) for c in problem.y])
-    one_hot = np.eye(3)[label] * problem.weight[:, None]
-    hard = count_rows(nb.encoding_, nb.encoding_.rows(nb.fitted_.table(problem.X)), label, problem.weight)
-    assert_leaves(soft(nb, problem, one_hot), hard, rtol=1e-12)
 
 
 @every_kind

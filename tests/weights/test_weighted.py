@@ -14,7 +14,6 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB as Foreign
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from bayesnb.weights import cross_fitting, optimum
@@ -43,22 +42,6 @@ CASES = {
     "binary": (bnb.BernoulliNB(), np.where(np.median(NUMBERS, axis=0) < NUMBERS, 1, 0)),
     "tree": (bnb.TAN(gaussian=None), LEVELS),
 }
-
-
-def fails(estimator) -> dict[str, str]:
-    said = "halves are random: in another order of the rows, and of so few rows, copies fall into others"
-    found = {f"check_sample_weight_equivalence_on_{kind}_data": said for kind in ("dense", "sparse")}
-    if estimator.estimator is None:
-        found["check_n_features_in_after_fitting"] = "partial_fit is there once fit has found the structure"
-    return found
-
-
-@pytest.mark.slow("scikit-learn's checks fit some sixty times")
-@parametrize_with_checks(
-    [bnb.WeightedNB(nb) for nb in (None, bnb.GaussianNB(), bnb.MultinomialNB())], expected_failed_checks=fails
-)
-def test_check_estimator(estimator, check):
-    check(estimator)
 
 
 # -- the optimum ---------------------------------------------------------------------------------
