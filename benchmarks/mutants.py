@@ -30,7 +30,7 @@ import jax
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-_NETWORKS = ["aode", "context_tables", "kdb", "margins", "missing_cells", "network_analyses", "network_coverage"]
+_NETWORKS = ["aode", "context_tables", "kdb", "margins", "missing_cells", "network_analyses"]
 _NETWORKS += ["network_input", "network_traps", "queries", "structures", "tree_averaged"]
 STRUCTURES = ["tests/test_networks.py", *(f"tests/estimators/test_{name}.py" for name in _NETWORKS)]
 PARTS = {

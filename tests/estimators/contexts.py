@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from tests.estimators.networks import Brute, Parents
 
 
-def log_evidence(table: np.ndarray, alpha: float) -> float:
+def log_evidence_of_table(table: np.ndarray, alpha: float) -> float:
     """P(s) = ½ B(n_s) + ½ Π_v P(s v) of counts (*parents, levels), `alpha` for all levels together."""
     if not table.shape[-1]:
         return 0.0
@@ -20,7 +20,7 @@ def log_evidence(table: np.ndarray, alpha: float) -> float:
     stop = (gammaln(own + n) - gammaln(own)).sum() + gammaln(alpha) - gammaln(alpha + n.sum())
     if table.ndim == 1:
         return float(stop)
-    return float(np.logaddexp(stop, sum(log_evidence(below, alpha) for below in table)) - np.log(2))
+    return float(np.logaddexp(stop, sum(log_evidence_of_table(below, alpha) for below in table)) - np.log(2))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Contexts:
             return 0.0
         more = tables[c, j].copy()
         more[self.cell(row, j)] += 1.0
-        return log_evidence(more, self.alpha[j]) - log_evidence(tables[c, j], self.alpha[j])
+        return log_evidence_of_table(more, self.alpha[j]) - log_evidence_of_table(tables[c, j], self.alpha[j])
 
     def log_joints(self, tables: dict[Any, np.ndarray], X: Any) -> np.ndarray:
         """(N, C) log p(class, row)."""
@@ -82,4 +82,6 @@ class Contexts:
         """log p(labels, rows)."""
         n, a = np.array([tables[c] for c in self.classes]), np.array(self.class_alpha)
         total = float((gammaln(a + n) - gammaln(a)).sum() + gammaln(a.sum()) - gammaln((a + n).sum()))
-        return total + sum(log_evidence(t, self.alpha[key[1]]) for key, t in tables.items() if isinstance(key, tuple))
+        return total + sum(
+            log_evidence_of_table(t, self.alpha[key[1]]) for key, t in tables.items() if isinstance(key, tuple)
+        )

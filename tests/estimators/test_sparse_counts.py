@@ -1,12 +1,16 @@
-"""PoissonNB counts a sparse matrix as the array that it stands for."""
+"""PoissonNB counts a sparse matrix as the array that it stands for; words that occur once are multinomial."""
 
 import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import logsumexp
+from scipy.stats import dirichlet_multinomial
 
 import bayesnb as bnb
+from bayesnb import MultinomialNB
+from tests.estimators.cases import CASES
 from tests.raises import refused
 
 RNG = np.random.default_rng(0)
@@ -33,7 +37,7 @@ def test_batches_drift_and_weights():
 
 def test_memory_grows_with_the_stored_entries():
     """A few pieces of rows are dense at a time, at most as many as kernels have not read yet."""
-    n, width = 12_000, 3000
+    n, width = 5_000, 3000
     wide = sp.random_array((n, width), density=0.003, rng=RNG, format="csr")
     nb = bnb.PoissonNB(estimate="mean")
     nb.fit(wide[:600], np.arange(600) % 2).predict(wide[:100])  # Compilation takes memory, too.
@@ -54,3 +58,13 @@ def test_bad_entries(cell, says):
 
 def test_other_numbers_need_an_array():
     refused("GaussianNB needs dense data", bnb.GaussianNB().fit, sp.csr_array(X), Y, error=TypeError)
+
+
+def test_rows_of_ones_are_dirichlet_multinomial():
+    dense, y = CASES["BernoulliNB"].X, CASES["BernoulliNB"].y  # classes of equal size
+    X = sp.csr_array(dense)
+    nb = MultinomialNB(alpha=0.5).fit(X, y)
+    alpha = np.array([dense[y == c].sum(axis=0) + 0.5 for c in nb.classes_])
+    log_joint = np.array([[dirichlet_multinomial.logpmf(row, a, row.sum()) for a in alpha] for row in dense])
+    expected = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+    np.testing.assert_allclose(nb.predict_log_proba(X), expected, rtol=1e-12)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize, special, stats
 
-from bayesnb.families import Dirichlet, LevelCounts
+from bayesnb.families import Dirichlet, Known, LevelCounts
 from tests.families.oracles import DRAWS, assert_moments, jitted
 
 GROUP = np.array([0, 0, 0, 1, 1, 2])
@@ -184,3 +184,38 @@ def test_cumulants_of_log_probabilities_are_polygammas():
         found = Dirichlet(alpha, group, 2).cumulants_of_levels()
     for k, cumulant in enumerate((found.mean, found.variance, found.third)):
         np.testing.assert_allclose(cumulant, special.polygamma(k, alpha) - special.polygamma(k, total), rtol=1e-10)
+
+
+SHARES = np.array([0.2, 0.5, 0.3])
+KNOWN = Known(np.log(SHARES)[None])
+THREE_COUNTS = LevelCounts(np.array([[3.0, 0.0, 2.5]]))
+
+
+def test_nothing_changes_known_probabilities():
+    for reading in (KNOWN.update(THREE_COUNTS), KNOWN.improper(), KNOWN.improper().update(THREE_COUNTS)):
+        for estimate in (reading.mean(), reading.mode(), reading.penalized_mle()):
+            np.testing.assert_allclose(estimate.theta[0], SHARES, rtol=1e-14)
+    np.testing.assert_array_equal(KNOWN.variance()["theta"], 0.0)
+
+
+def test_draws_of_known_probabilities_are_all_the_same():
+    np.testing.assert_allclose(KNOWN.sample(jax.random.key(0), 7).theta, np.broadcast_to(SHARES, (7, 1, 3)), rtol=1e-14)
+
+
+def test_known_probabilities_obey_the_chain_rule():
+    total = 0.0
+    counts = LevelCounts(np.zeros((1, 3)))
+    for label in (0, 2, 2, 1, 0):
+        more = counts.merge(LevelCounts(np.eye(3)[[label]]))
+        gain = float(np.sum(KNOWN.log_evidence(more) - KNOWN.log_evidence(counts)))
+        assert gain == pytest.approx(np.log(SHARES[label]), abs=1e-14)
+        total += gain
+        counts = more
+    assert float(KNOWN.log_evidence(counts)[0]) == pytest.approx(total, abs=1e-14)
+
+
+def test_a_class_of_probability_zero_costs_nothing_until_it_occurs():
+    with np.errstate(divide="ignore"):
+        known = Known(np.log([[0.0, 1.0]]))
+    assert float(known.log_evidence(LevelCounts(np.array([[0.0, 5.0]])))[0]) == 0
+    assert float(known.log_evidence(LevelCounts(np.array([[1.0, 5.0]])))[0]) == -np.inf

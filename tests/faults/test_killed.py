@@ -2,6 +2,7 @@
 
 import os
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
+from tests.estimators.cases import CASES
 
 KILLS, BATCHES, SIZE = 25, 1_500, 50
 
@@ -204,3 +206,33 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_row(fol
         bnb.fit_stream(bnb.CategoricalNB(), batches(), checkpoint=folder / "c", progress=False)
     assert not asked
     assert os.listdir(folder) == []
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")
+def test_a_process_forked_after_use_is_told_what_to_do():
+    case = CASES["GaussianNB"]
+    nb = case.fit()
+    said, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            nb.predict_log_proba(case.X)
+        except RuntimeError as error:
+            os.write(write, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    waits = select.select([said], [], [], 30)[0]
+    if not waits:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with os.fdopen(said) as messages:
+        message = messages.read()
+    assert waits, "the child hangs"
+    for word in ("forked", "spawn", "forkserver", "loky"):
+        assert word in message
+    nb.predict_log_proba(case.X)

@@ -1,4 +1,4 @@
-"""Law 3: the predictive density of a row is the ratio of the evidences with and without it."""
+"""Laws 3 and 4: predictive densities of added rows are ratios of evidences, and rows are left out as in refits."""
 
 import numpy as np
 import pytest
@@ -33,3 +33,26 @@ def test_rows_in_sequence_each_as_often_as_its_weight_says(kind, data):
         nb.partial_fit(row.X, row.y)
     assert abs(total - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
     assert abs(nb.log_evidence_ - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
+
+
+@every_kind
+@given(data=st.data())
+def test_downdating_by_each_row_equals_a_refit_without_it(kind, data):
+    problem = data.draw(problems(kind, min_rows=2, max_rows=6))
+    fixed = with_prior_of(problem.nb, problem.fit())
+    whole = problem.fit(fixed)
+    for i in range(len(problem)):
+        row, others = problem.take([i]), problem.take(np.delete(np.arange(len(problem)), i))
+        refit = others.fit(fixed)
+        downdated = problem.fit(fixed).forget(row.X, row.y, row.weight)
+        actual, expected = (nb.predict_joint_log_proba(row.X)[0] for nb in (downdated, refit))
+        assert (abs(actual - expected) <= 1e-10 * np.maximum(1.0, abs(expected))).all()
+        assert_only_own_class_differs(whole, downdated, CLASSES.index(row.y[0]))
+
+
+def assert_only_own_class_differs(whole, downdated, own):
+    """The other classes keep the very statistics of the whole: what makes one pass over the rows enough."""
+    others = np.arange(len(CLASSES)) != own
+    for before, after in zip(whole.statistics_.blocks, downdated.statistics_.blocks, strict=True):
+        for name in before.__dataclass_fields__:
+            np.testing.assert_array_equal(getattr(before, name)[others], getattr(after, name)[others])

@@ -1,10 +1,11 @@
-"""Posterior intervals cover simulated parameters as often as stated."""
+"""Posterior intervals cover simulated parameters and class probabilities as often as stated."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 import bayesnb as bnb
 from bayesnb.uncertainty import parameter_table, predict_interval
@@ -131,3 +132,68 @@ def test_intervals_by_draws_cover_in_many_columns(averaged, columns, sets):
         p = np.exp(log_p[k] - np.logaddexp(*log_p))
         covered.append(lower[0, k] <= p <= upper[0, k])
     assert 0.87 < np.mean(covered) < 0.93
+
+
+@pytest.mark.parametrize("separation", [0, 2, 4, 6])
+def test_intervals_of_rows_cover_however_far_apart_the_classes_lie(separation):
+    """1,500 sets of two classes of ten rows, each with a row of its own: a simulation, so a slow test."""
+    rng, inside, sets = np.random.default_rng(separation), 0, 1500
+    label = np.repeat([0, 1], 10)
+    for _ in range(sets):
+        x, row = rng.normal(label * separation), rng.normal(rng.integers(2) * separation)
+        nb = bnb.GaussianNB(class_prior=[0.5, 0.5]).fit(x[:, None], label)
+        lower, upper = bnb.predict_interval(nb, [[row]], 0.9)
+        # log P(0 | row)/P(1 | row) = [(row - d)² - row²]/2 with means 0 and d, and variance 1
+        inside += bool(lower[0, 0] <= expit(separation * (separation / 2 - row)) <= upper[0, 0])
+    assert 0.87 <= inside / sets <= 0.93
+
+
+PARENT = (None, 0, 1, 1)
+SIZES = (2, 3, 2, 3)
+LEVELS = [list(range(size)) for size in SIZES]
+
+
+def draw_network(rng):
+    """Class probabilities, and p(x_j | class, parent), from the prior: all concentrations 1."""
+    shapes = [(2,) if p is None else (2, SIZES[p]) for p in PARENT]
+    return rng.dirichlet(np.ones(2)), [rng.dirichlet(np.ones(n), s) for n, s in zip(SIZES, shapes, strict=True)]
+
+
+def draw_rows_of_network(rng, theta, n, missing):
+    """n rows, NaN where a cell is missing completely at random, and labels."""
+    prob, tables = theta
+    y, X = rng.choice(2, n, p=prob), np.zeros((n, 4), int)
+    for j, p in enumerate(PARENT):
+        own = tables[j][y] if p is None else tables[j][y, X[:, p]]
+        X[:, j] = (rng.random((n, 1)) > np.cumsum(own, axis=1)[:, :-1]).sum(axis=1)
+    return np.where(rng.random(X.shape) < missing, np.nan, X), y
+
+
+def prob_of_row(theta, row):
+    """P(class 1 | row, θ) from the joint table."""
+    prob, (a, b, c, d) = theta
+    joint = np.einsum("k,ki,kij,kjl,kjm->kijlm", prob, a, b, c, d)
+    own = joint[(slice(None), *(slice(None) if np.isnan(v) else int(v) for v in row))].reshape(2, -1).sum(axis=1)
+    return own[1] / own.sum()
+
+
+def coverage_of_network(fit, missing, rows=30):
+    covered = []
+    for s in range(ROW_SETS):
+        rng = np.random.default_rng([s, 7])
+        theta = draw_network(rng)
+        nb = fit(*draw_rows_of_network(rng, theta, rows, missing))
+        row = draw_rows_of_network(rng, theta, 1, missing)[0]
+        lower, upper = bnb.predict_interval(nb, row, draws=400, seed=s)
+        covered.append(lower[0, 1] <= prob_of_row(theta, row[0]) <= upper[0, 1])
+    return np.mean(covered)
+
+
+@pytest.mark.parametrize("missing", [0.1, *(pytest.param(m, marks=pytest.mark.calibration) for m in (0.0, 0.3))])
+def test_given_the_true_tree(missing):
+    """90% intervals cover in 87-93% of 1,500 data sets (four standard errors: 3.1%); 15 s of CPU each."""
+
+    def fit(X, y):
+        return bnb.NetworkNB({1: 0, 2: 1, 3: 1}, categories=LEVELS).partial_fit(X, y, [0, 1])
+
+    assert 0.87 < coverage_of_network(fit, missing) < 0.93

@@ -1,11 +1,10 @@
-"""Analyses with the training rows, their coverage where columns are copies, and input that cannot be used."""
+"""Analyses with the training rows, those of averages of models too, and input that cannot be used."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import posterior_draws, predict_interval, to_arviz
@@ -30,33 +29,6 @@ def copied(rng: np.random.Generator, n: int, copies: int) -> tuple[np.ndarray, n
     z = rng.random((n, 3)) < np.where(label[:, None], [0.7, 0.6, 0.55], [0.3, 0.4, 0.5])
     cells = np.repeat(z, copies, axis=1)
     return (cells ^ (rng.random(cells.shape) < 0.1)).astype(int), label
-
-
-def coverage(estimator: Any, n: int, tables: int, copies: int, **kwargs: Any) -> tuple[float, float]:
-    """Share of 90% intervals that contain what 50,000 rows say: by default, and with the training rows."""
-    rng = np.random.default_rng(0)
-    truth = clone(estimator).fit(*copied(rng, 50_000, copies))
-    inside: list[list[float]] = [[], []]
-    for _ in range(tables):
-        (rows, label), (new, _) = copied(rng, n, copies), copied(rng, 60, copies)
-        nb, p = clone(estimator).fit(rows, label), truth.predict_proba(new)[:, 1]
-        for found, given in zip(inside, ({}, {"rows": (rows, label)}), strict=True):
-            lower, upper = predict_interval(nb, new, **given)
-            found.append(np.mean((lower[:, 1] <= p) & (p <= upper[:, 1])))
-    return float(np.mean(inside[0])), float(np.mean(inside[1]))
-
-
-def test_intervals_with_rows_cover_where_columns_are_copies():
-    """.73 to .78 by default, and .88 to .91 with rows, in another implementation; standard error .02."""
-    default, with_rows = coverage(bnb.CategoricalNB(), 100, 30, 4)
-    assert default < 0.83
-    assert 0.84 < with_rows < 0.97
-
-
-def test_intervals_with_rows_are_those_without_where_columns_are_alone():
-    default, with_rows = coverage(bnb.CategoricalNB(), 100, 20, 1)
-    assert with_rows == pytest.approx(default, abs=0.03)
-    assert 0.8 < with_rows < 0.97
 
 
 # -- where draws go ------------------------------------------------------------------------------------
@@ -164,3 +136,43 @@ def test_classes_without_rows_and_constant_columns_have_their_prior():
         for quantile in (0.1, 0.5, 0.9):
             a, b = (np.quantile(draws[name][:, [0, 2], 1], quantile, axis=0) for draws in (with_rows, without))
             assert a == pytest.approx(b, rel=0.3, abs=0.15)
+
+
+@pytest.mark.slow("fits many averages of models")
+def test_averages_of_models_have_intervals_with_rows():
+    rng = np.random.default_rng(1)
+    truth, inside = bnb.AODE().fit(*copied(rng, 20_000, 2)), []
+    for _ in range(8):
+        (rows, label), (new, _) = copied(rng, 200, 2), copied(rng, 60, 2)
+        nb, p = bnb.AODE().fit(rows, label), truth.predict_proba(new)[:, 1]
+        lower, upper = predict_interval(nb, new, rows=(rows, label), draws=500)
+        inside.append(np.mean((lower[:, 1] <= p) & (p <= upper[:, 1])))
+    assert 0.8 < np.mean(inside) < 0.99
+
+
+def test_an_average_of_models_needs_the_rows():
+    nb = bnb.AODE().fit(X, y)
+    with pytest.raises(NotImplementedError):
+        predict_interval(nb, X)
+    mixture = bnb.NaiveBayesMixture(2, estimator=bnb.CategoricalNB()).fit(X)
+    with pytest.raises(NotImplementedError, match="NaiveBayesMixture has point estimates"):
+        predict_interval(mixture, X, rows=(X, y))
+    with pytest.raises(NotImplementedError, match="given='row' is not available"):
+        predict_interval(nb, X, rows=(X, y), given="row")
+    with pytest.raises(ValueError, match="groups is given, but rows is not"):
+        bnb.decide(nb, X[:5], zero_one(nb.classes_), groups=y)
+    lower, upper = predict_interval(nb, X[:5], rows=(X, y), draws=200)
+    p = nb.predict_proba(X[:5])
+    assert ((lower < p) & (p < upper)).all()
+    assert bnb.decide(nb, X[:5], zero_one(nb.classes_), rows=(X, y), draws=50).p_optimal.shape == (5,)
+
+
+def test_dependence_ratio_is_one_for_independent_columns_and_the_root_of_copies_of_one_column():
+    rng = np.random.default_rng(2)
+    label = rng.integers(0, 2, 400)
+    alone = rng.normal(size=(400, 4))
+    same = np.repeat(alone[:, :1], 4, axis=1) + 1e-3 * alone
+    for numbers, expected in ((alone, 1.0), (same, 2.0)):
+        nb = bnb.GaussianNB().fit(numbers, label)
+        ratio = bnb.dependence_ratio(nb, numbers[:60], rows=(numbers, label))
+        assert np.median(ratio) == pytest.approx(expected, rel=0.15)
