@@ -19,7 +19,7 @@ from bayesnb.families import (
     protocol,
 )
 from bayesnb.families.contexts import ContextTree
-from tests.laws.geometric import BetaGeometric, Failures
+from examples.new_family import BetaGeometric, Failures
 from tests.raises import refused
 
 ONES = np.ones((2, 3))

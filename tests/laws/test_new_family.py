@@ -30,7 +30,7 @@ from bayesnb.families import Family, SufficientStatistics
 from bayesnb.sampling import programs
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import site_names
-from tests.laws.geometric import BetaGeometric, Failures
+from examples.new_family import BetaGeometric, Failures
 from tests.raises import refused
 from tests.sampling.problem import values_by_column
 

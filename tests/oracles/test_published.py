@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import bayesnb as bnb
 from bayesnb import networks as structure
-from tests.data import arff, newsgroups, sms, watermelon
+from tests.data import arff, newsgroups, sms
 from tests.strategies import variants
 
 LOG_EVIDENCE = {"car": -13677.211567516, "vote": -3576.655346689, "breast.cancer": -2985.467527180}
@@ -54,8 +54,8 @@ UNBIASED = bnb.NormalInverseGamma(loc=0.0, kappa=0.0, concentration=0.5, rate=0.
 
 def melon_joint(**options):
     """Unnormalised P(class, the test melon), {"是": good, "否": bad}."""
-    X, y, _ = watermelon()
-    nb = bnb.MixedNB(categorical=range(6), gaussian=[6, 7], **options).fit(X, y)
+    melon = bnb.datasets.load_watermelon()
+    nb = bnb.MixedNB(categorical=range(6), gaussian=[6, 7], **options).fit(melon.data.to_numpy(object), melon.target)
     return dict(zip(nb.classes_, np.exp(nb.predict_joint_log_proba(MELON)[0]), strict=True))
 
 
@@ -189,7 +189,7 @@ def test_ten_fold_cross_validation_of_structures(name, data, repeats, accuracy, 
     table = arff(data)
     accuracies, losses = [], []
     for seed in range(repeats):
-        proba = np.zeros((len(table.y), len(table.classes)))
+        proba = np.zeros((len(table.y), len(np.unique(table.y))))
         for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(table.X, table.y):
             proba[test] = structured(name, table).fit(table.X[train], table.y[train]).predict_proba(table.X[test])
         classes = np.unique(table.y)

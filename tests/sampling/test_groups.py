@@ -21,7 +21,7 @@ from bayesnb.sampling.nuts import count_groups, read_target
 from bayesnb.sampling.programs import Hierarchy
 from bayesnb.uncertainty import site_names
 from bayesnb.uncertainty.draws import parameter_shapes
-from tests.laws.geometric import BetaGeometric
+from examples.new_family import BetaGeometric
 from tests.raises import refused
 from tests.sampling import models
 

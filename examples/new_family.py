@@ -1,6 +1,6 @@
 """A family that bayesnb does not have: numbers of failures before a success, with Beta probabilities.
 
-This one file is all that a new family needs; `test_new_family.py` shows that everything works on it.
+This one file is all that a new family needs; `tests/laws/test_new_family.py` shows that everything works on it.
 """
 
 from __future__ import annotations
