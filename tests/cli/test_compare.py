@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bayesnb import GaussianNB, __version__
 from bayesnb.__main__ import main
+from bayesnb._util import table_files
 from bayesnb._util.terminal import shorten
 from bayesnb.cli import labelled_data, tables
 from bayesnb.cli.document import fill, grid
@@ -28,6 +29,15 @@ def run(capsys, *args):
     """Exit code, stdout and stderr."""
     code = main([str(a) for a in args])
     return code, *capsys.readouterr()
+
+
+def refused_run(capsys, message, *args):
+    """One line of error, and nothing else."""
+    code, out, err = run(capsys, *args)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert err.startswith("bayesnb: error: "), err
+    assert message in err, err
+    return err
 
 
 def load(path, target="play", missing=(), kinds=None, default=None, drop=(), values=(), within=None):
@@ -188,14 +198,14 @@ BAD = {
     "empty": (b"", "empty"),
     "blank": (b"\n\n", "first line is blank"),
     "header only": (b"a,b,y\n", "no rows"),
-    "too few cells": (b"a,b,y\n1,2,x\n3,4\n", "row 3: 2 cells, but the first line has 3"),
+    "too few cells": (b"a,b,y\n" + b"1,p,x\n2,q,z\n" * 20 + b"1,p\n", "row 42: 2 cells, but the first line has 3"),
     "too many cells": (b"a,b,y\n1,2,x\n3,4,x,9\n", "row 3: 4 cells, but the first line has 3"),
     "no such column": (b"a,b\n1,2\n3,4\n", "no column 'y'. Its columns are a, b"),
     "one class": (b"a,y\n1,x\n2,x\n", "only one class, 'x'"),
-    "label missing": (b"a,y\n1,x\n2,\n3,z\n4,x\n", "row 3, column 'y': the label is missing"),
+    "label missing": (b"a,y\n" + b"1,x\n" * 40 + b"2,\n", "row 42, column 'y': the label is missing (1 of 41 rows)"),
     "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "row 3, column 'y': the text is not UTF-8"),
     "UTF-16": ("a,y\n1,x\n2,z\n".encode("utf-16"), "the first line: the text has a NUL character or is not UTF-8"),
-    "open quote": (b'a,y\n"1,x\n2,z\n', "line 2: the quote that opens here is not closed"),
+    "open quote": (b"a,y\n" + b"1,x\n2,z\n" * 20 + b'"1,x\n', "line 42: the quote that opens here is not closed"),
     "column twice": (b"a,a,y\n1,2,x\n3,4,z\n", "names the column 'a' twice"),
     "target alone": (b"y\nx\nz\nx\nz\n", "no column is left"),
     "target a number": (b"a,y\n" + b"".join(b"%d,%d.5\n" % (i % 3, i) for i in range(50)), "50 distinct values"),
@@ -219,22 +229,21 @@ BAD = {
 }
 
 
+@pytest.mark.slow("commands share a reader", but="fit")
+@pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("memory", ["whole", "pieces"])
-@variants("name", BAD)
-def test_bad_files(capsys, monkeypatch, tmp_path, name, memory):
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_bad_files(capsys, monkeypatch, tmp_path, command, memory, name):
     if memory == "pieces":
         monkeypatch.setattr(tables, "available_memory", lambda: 0)
         monkeypatch.setattr(tables, "_BATCH_ROWS", 7)
+        monkeypatch.setattr(table_files, "_CSV_PIECE", 64)
     content, message = BAD[name]
     path = tmp_path / "bad.csv"
     path.write_bytes(content)
-    code, out, err = run(capsys, "compare", "--csv", path, "--target", "y")
-    assert code == 2
-    assert out == ""
-    assert err.startswith("bayesnb: error: ")
-    assert err.count("\n") == 1
-    assert "bad" in err
-    assert message in err
+    flags = ["--model", tmp_path / "m"] if command == "fit" else []
+    refused_run(capsys, message, command, "--csv", path, "--target", "y", *flags)
+    assert [file.name for file in tmp_path.iterdir()] == ["bad.csv"]
 
 
 @variants(
@@ -256,27 +265,19 @@ def test_bad_files(capsys, monkeypatch, tmp_path, name, memory):
         (["--csv", "{csv}", "--target", "play", "--out", "{tmp}/" + 300 * "x"], "File name too long"),
         (["--csv", "{csv}", "--target", "play", "--out", "{tmp}/new/" + 300 * "x"], "File name too long"),
         (["--csv", "{tmp}/" + 300 * "x", "--target", "play"], "File name too long"),
-        (
-            ["--csv", "{csv}", "--target", "play", "--drop", "id,play"],
-            "'play' is named by two flags",
-        ),
+        (["--csv", "{csv}", "--target", "play", "--drop", "id,play"], "named by two flags, --target and --drop"),
     ],
 )
 def test_bad_flags(capsys, table, tmp_path, flags, message):
     args = [flag.format(tmp=tmp_path, csv=table) for flag in flags]
-    code, out, err = run(capsys, "compare", *args)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert message in err
+    refused_run(capsys, message, "compare", *args)
 
 
 @pytest.mark.parametrize(
     "flags", [["--alpha", "-1"], ["--prob", "1"], ["--test-size", "x"], ["--seed", "x"], ["--out", ""], ["--nonsense"]]
 )
 def test_argparse_refuses_with_code_2(capsys, flags):
-    code, out, err = run(capsys, "compare", *flags)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert flags[0] in err
+    refused_run(capsys, flags[0], "compare", *flags)
 
 
 def test_version_and_help(capsys):
