@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from jaxtyping import install_import_hook
 
-from tests import databases, shapes
+from benchmarks import shapes
+from tests import databases
 
 # The same examples on every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 _COMMON = {
@@ -88,7 +89,7 @@ def pytest_configure(config):
     tier = "slow" if _runs_slow_tests(config) else "quick"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", tier))
     if config.option.shapes:
-        install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
+        install_import_hook(shapes.MODULES, "benchmarks.shapes.checked")  # before the tests import the package
     if config.option.compiled:
         importlib.import_module("bayesnb.families.arrays").FEW = -1
 

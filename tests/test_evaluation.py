@@ -246,16 +246,8 @@ def test_a_bad_concentration_is_refused(alpha):
 
 def test_two_rows_of_one_name_are_refused():
     X, y = levels(20)
-    refused(
-        r"same name in the table, 'Stump\(\)'",
-        compare_estimates,
-        CategoricalNB(),
-        X,
-        y,
-        X,
-        y,
-        baselines=[Stump(), Stump()],
-    )
+    said = r"same name in the table, 'Stump\(\)'"
+    refused(said, compare_estimates, CategoricalNB(), X, y, X, y, baselines=[Stump(), Stump()])
     refused("same name in the table, 'map'", compare_estimates, CategoricalNB(), X, y, X, y, priors={"map": 1})
 
 
@@ -347,14 +339,8 @@ def test_differences_are_paired_by_row(against):
 def test_differences_are_from_a_row_that_there_is():
     X, y = two_normals()
     for compare in (partial(compare_estimates, repeats=2), partial(compare_folds, folds=[])):
-        refused(
-            r"against='weighted' is not a name in the table; choose from \('mle',",
-            compare,
-            GaussianNB(),
-            X,
-            y,
-            against="weighted",
-        )
+        said = r"against='weighted' is not a name in the table; choose from \('mle',"
+        refused(said, compare, GaussianNB(), X, y, against="weighted")
 
 
 @pytest.mark.parametrize("against", ["mle", "predictive"])

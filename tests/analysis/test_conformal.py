@@ -300,13 +300,8 @@ def test_refusals():
     refused("seed=-1", bnb.conformal, nb, *rows, ties="random", seed=-1)
     said = "conformal: X, y and sample_weight must be rows that nb was"
     refused(said, bnb.conformal, nb, TABLE, LABEL[::-1])
-    refused(
-        "estimate='map' must be 'predictive' or 'mean': leave-one-out averages over the posterior",
-        bnb.conformal,
-        nb,
-        *rows,
-        estimate="map",
-    )
+    message = "estimate='map' must be 'predictive' or 'mean': leave-one-out averages over the posterior"
+    refused(message, bnb.conformal, nb, *rows, estimate="map")
     weight = np.full(N, 1.5)
     said = r"sample_weight of row 0 is 1\.5, .*Pass whole weights"
     refused(said, bnb.conformal, bnb.CategoricalNB().fit(*rows, weight), *rows, weight)

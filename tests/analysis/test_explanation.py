@@ -280,12 +280,8 @@ def test_what_has_no_parts_is_refused():
     refused("of='ash' and against='ash' are the same class", explain, nb, LEVELS, "ash", "ash")
     refused("names has 2 entries, but X has 4 columns", explain, nb, LEVELS, names=["a", "b"])
     refused("names='abcd'", explain, nb, LEVELS, names="abcd", error=TypeError)
-    refused(
-        "explain compares classes, but .* has only the class",
-        explain,
-        bnb.CategoricalNB().fit(LEVELS, np.full(N, "ash")),
-        LEVELS,
-    )
+    said = "explain compares classes, but .* has only the class"
+    refused(said, explain, bnb.CategoricalNB().fit(LEVELS, np.full(N, "ash")), LEVELS)
     refused("explain: AODE averages", explain, bnb.AODE(gaussian=None).fit(LEVELS, LABEL), LEVELS, **not_offered)
     refused("explain: .*counted by EM", explain, in_shares(), COUNTS, **not_offered)
     network = bnb.NetworkNB({1: 0}, gaussian=None).fit(LEVELS, LABEL)

@@ -122,14 +122,8 @@ def test_rows_that_were_not_counted_are_refused_and_nothing_changes():
     refused(r"^loo: X, y and sample_weight must be rows .*class 'elm'", bnb.loo, nb, LEVELS, ["elm"] * N)
     said = "must be rows that nb was fitted on"
     refused(said, bnb.loo, nb, LEVELS, LABEL, sample_weight=1.0 + (np.arange(N) == 5))
-    refused(
-        "estimate='map' must be 'predictive' or 'mean': leave-one-out averages over the posterior",
-        bnb.loo,
-        nb,
-        LEVELS[:1],
-        LABEL[:1],
-        estimate="map",
-    )
+    message = "estimate='map' must be 'predictive' or 'mean': leave-one-out averages over the posterior"
+    refused(message, bnb.loo, nb, LEVELS[:1], LABEL[:1], estimate="map")
     np.testing.assert_array_equal(nb.statistics_.blocks[0].count, before)
     assert "LeaveOneOut(60 rows, elpd" in repr(bnb.loo(nb, LEVELS, LABEL))
 

@@ -107,15 +107,8 @@ def test_a_mark_of_some_columns_only(capsys, monkeypatch, tmp_path):
     data = typed(monkeypatch, *flags, "--missing", "0.00")
     assert data.missing == {"births": 20, "glucose": 20, "bmi": 20}
     capsys.readouterr()
-    refused_run(
-        capsys,
-        "patients.csv has no column 'glukose'. Its columns are births, glucose, bmi, y.",
-        "compare",
-        *flags,
-        "--missing-in",
-        0,
-        "glukose",
-    )
+    said = "patients.csv has no column 'glukose'. Its columns are births, glucose, bmi, y."
+    refused_run(capsys, said, "compare", *flags, "--missing-in", 0, "glukose")
 
 
 def test_a_label_that_is_missing_or_is_called_none(capsys, monkeypatch, tmp_path):

@@ -515,20 +515,12 @@ def test_a_list_with_labelled_entries_is_read_by_position():
 
 def test_labels_that_fit_nothing_in_other_estimators():
     frame = X.assign(height=NUMBERS["a"])
-    refused(
-        "alpha names the column 'height', whose kind is gaussian. Only columns of levels and words have",
-        bnb.MixedNB(numbers="gaussian", alpha={"height": 2.0}).fit,
-        frame,
-        Y,
-    )
+    said = "alpha names the column 'height', whose kind is gaussian. Only columns of levels and words have"
+    refused(said, bnb.MixedNB(numbers="gaussian", alpha={"height": 2.0}).fit, frame, Y)
     words = bnb.MultinomialNB(alpha={"a": {"x": 1.0}})
     refused(r"alpha\['a'\]=.* must be one number, as multinomial columns have no levels", words.fit, COUNTS, Y)
-    refused(
-        r"alpha\['a'\] names 'yes', .* The levels are \['absent', 'present'\]",
-        bnb.BernoulliNB(alpha={"a": {"yes": 1.0}}).fit,
-        COUNTS,
-        Y,
-    )
+    said = r"alpha\['a'\] names 'yes', .* The levels are \['absent', 'present'\]"
+    refused(said, bnb.BernoulliNB(alpha={"a": {"yes": 1.0}}).fit, COUNTS, Y)
     refused(r"alpha\['age'\]=.* must be one number. With tables", bnb.KDB(alpha={"age": {1: 2.0}}).fit, X, Y)
     refused("alpha is a dict. alpha of TreeAveragedNB must be one", bnb.TreeAveragedNB(alpha={"age": 1.0}).fit, X, Y)
     categorical = X.assign(colour=pd.Categorical(X["colour"]))

@@ -223,12 +223,8 @@ def test_columns_of_other_kinds():
         "gaussian_prior names the column 'b', whose kind is binned", nb.with_priors, {"gaussian_prior": {"b": NORMAL}}
     )
     partly = bnb.NormalInverseGamma({"a": 1.0, "b": 1.0}, 1.0, 1.0, 1.0)
-    refused(
-        r"prior.loc must name exactly the columns .* {column: prior}",
-        bnb.GaussianNB(prior=partly).fit,
-        NUMBERS,
-        Y,
-    )
+    said = r"prior.loc must name exactly the columns .* {column: prior}"
+    refused(said, bnb.GaussianNB(prior=partly).fit, NUMBERS, Y)
 
 
 def test_a_fit_to_words_does_not_list_the_words(monkeypatch):

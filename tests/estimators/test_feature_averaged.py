@@ -146,10 +146,8 @@ def test_inclusion_follows_kappa():
     np.testing.assert_allclose(table[0.1], nb.inclusion_probability_, rtol=1e-12)
     # The factor of three classes' means against one falls as κ when κ goes to zero.
     assert (np.diff(table.to_numpy()[:2], axis=1) > 0).all()
-    refused(
-        "needs Gaussian features, and this classifier has none",
-        bnb.FeatureAveragedNB().fit(LEVELS, LABEL).inclusion_by_kappa,
-    )
+    said = "needs Gaussian features, and this classifier has none"
+    refused(said, bnb.FeatureAveragedNB().fit(LEVELS, LABEL).inclusion_by_kappa)
 
 
 @variants(

@@ -47,13 +47,8 @@ def test_a_full_disk(tmp_path):
     before = path.read_bytes()
     large = bnb.CategoricalNB().fit(np.arange(2000).reshape(-1, 2), np.arange(1000))
     with full_disk(1000):
-        refused(
-            r"model was not written, and an existing file is unchanged: File too large",
-            bnb.save,
-            large,
-            path,
-            error=OSError,
-        )
+        said = r"model was not written, and an existing file is unchanged: File too large"
+        refused(said, bnb.save, large, path, error=OSError)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model"]
 

@@ -326,23 +326,16 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
     table, pairs = reliability_table(), pairs_table(3)
     refused(r"parameter='mu' is unknown; use 'theta'", plots.shrinkage, melons, parameter="mu")
     for make in WITHOUT_ROWS.values():
-        refused(
-            "no parameter has a maximum likelihood estimate, as no row .* Fit .* by plots.forest",
-            plots.shrinkage,
-            make(),
-        )
+        said = "no parameter has a maximum likelihood estimate, as no row .* Fit .* by plots.forest"
+        refused(said, plots.shrinkage, make())
     refused("label='nobody' is not a class", plots.prediction_intervals, stub, proba, label="nobody")
     refused(r"y has shape \(8,\); X has 9 rows", plots.prediction_intervals, stub, proba, labels[:8])
     refused("no column 'accuracy'", plots.reliability, table.drop(columns="accuracy"))
     refused("all bins are empty", plots.reliability, table.iloc[:1])
     refused(r"table\['b'\]: all bins are empty", plots.reliability, {"a": table, "b": table.iloc[:1]})
     refused(r"table\['b'\] has no column 'accuracy'", plots.reliability, {"b": table.drop(columns="accuracy")})
-    refused(
-        r"table\['b'\] must be the result of bayesnb.evaluation.reliability",
-        plots.reliability,
-        {"b": 3},
-        error=TypeError,
-    )
+    said = r"table\['b'\] must be the result of bayesnb.evaluation.reliability"
+    refused(said, plots.reliability, {"b": 3}, error=TypeError)
     refused("table is an empty dict", plots.reliability, {})
 
     refused("top=1", plots.independence, pairs, top=1)
@@ -388,12 +381,8 @@ def test_parameters_of_a_column_that_the_structure_has_left_out():
         np.column_stack([rng.choice(["u", "v"], 30), np.append("b", label[1:])]), label
     )
     (absent,) = set(nb.encoding_.feature_names) - set(nb.parents_)
-    refused(
-        rf"features: '{absent}' has no parameters, as the structure has left it out",
-        parameter_table,
-        nb,
-        features=[absent],
-    )
+    said = rf"features: '{absent}' has no parameters, as the structure has left it out"
+    refused(said, parameter_table, nb, features=[absent])
 
 
 class TestNames:

@@ -58,11 +58,8 @@ def test_contrasts_that_are_none(nb):
     refused("name no contrasts of", plots.forest, table, parameter="fir")
     mixed = pd.concat([table, bnb.contrast(nb, "leaf", kind="ratio")])
     refused("nb has contrasts of the kinds .* Pass those of one kind", plots.forest, mixed)
-    refused(
-        "nb has no column 'against'.*pass what bayesnb.contrast returns",
-        plots.forest,
-        LEAVES.rename(columns={"leaf": "class"}),
-    )
+    said = "nb has no column 'against'.*pass what bayesnb.contrast returns"
+    refused(said, plots.forest, LEAVES.rename(columns={"leaf": "class"}))
 
 
 @pytest.fixture(scope="module")

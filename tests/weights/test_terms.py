@@ -165,14 +165,8 @@ def test_names_and_arrays():
 def test_refusals():
     said = "loo_terms: X, y and sample_weight must be rows that nb was fitted"
     refused(said, bnb.loo_terms, of_levels(), LEVELS, LABEL[::-1])
-    refused(
-        "estimate='mle' must be 'predictive' or 'mean': leave-one-out averages",
-        bnb.loo_terms,
-        of_levels(),
-        LEVELS,
-        LABEL,
-        estimate="mle",
-    )
+    message = "estimate='mle' must be 'predictive' or 'mean': leave-one-out averages"
+    refused(message, bnb.loo_terms, of_levels(), LEVELS, LABEL, estimate="mle")
     refused("loo_terms: .*counted by EM", bnb.loo_terms, in_shares(), COUNTS, LABEL, error=NotImplementedError)
 
 

@@ -281,12 +281,8 @@ def test_bad_arguments_of_the_table(weighted):
     parameters = {"class_prob": np.full((5, 3), 1 / 3), "theta": np.full((5, 3, 12), 1 / 3)}
     refused("draws must be draws of the weights, as run_nuts", bnb.weight_table, weighted, draws=parameters)
     of_another = {"class_bias": np.zeros((4, 3)), "weight": np.zeros((4, 9))}
-    refused(
-        r"draws\['weight'\] has shape \(4, 9\); it must have shape \(draws, 4\)",
-        bnb.weight_table,
-        weighted,
-        draws=of_another,
-    )
+    said = r"draws\['weight'\] has shape \(4, 9\); it must have shape \(draws, 4\)"
+    refused(said, bnb.weight_table, weighted, draws=of_another)
     refused(r"draws\['weight'\] has shape \(4, 9\)", weighted.predict_proba, LEVELS, draws=of_another)
 
 
@@ -294,28 +290,13 @@ def test_bad_arguments_of_nuts(weighted):
     rows = {"X": LEVELS, "y": LABEL}
     refused(r"Pass the rows that the weights were fitted to, run_nuts\(nb, X=X, y=y\)", bnb.run_nuts, weighted)
     refused("Pass the rows that the weights were fitted to", bnb.run_nuts, weighted, X=LEVELS)
-    refused(
-        "hyperprior= applies to parameters, but run_nuts draws the weights of a WeightedNB",
-        bnb.run_nuts,
-        weighted,
-        "symmetric",
-        **rows,
-    )
-    refused(
-        "features= applies to parameters, but run_nuts draws the weights of a WeightedNB",
-        bnb.run_nuts,
-        weighted,
-        features=[0],
-        **rows,
-    )
+    message = "hyperprior= applies to parameters, but run_nuts draws the weights of a WeightedNB"
+    refused(message, bnb.run_nuts, weighted, "symmetric", **rows)
+    message = "features= applies to parameters, but run_nuts draws the weights of a WeightedNB"
+    refused(message, bnb.run_nuts, weighted, features=[0], **rows)
     one = LABEL == "ash"
-    refused(
-        "run_nuts: Weights need 10 or more rows outside the largest class, but there are only 0",
-        bnb.run_nuts,
-        weighted,
-        X=LEVELS[one],
-        y=LABEL[one],
-    )
+    message = "run_nuts: Weights need 10 or more rows outside the largest class, but there are only 0"
+    refused(message, bnb.run_nuts, weighted, X=LEVELS[one], y=LABEL[one])
     refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
     weights = np.ones(len(LABEL))
     refused("run_nuts: sample_weight= cannot", bnb.run_nuts, weighted.estimator_, **rows, sample_weight=weights)

@@ -358,10 +358,8 @@ def test_intervals_and_decisions_are_given_the_data_by_default():
     assert np.isfinite(decided.p_optimal).all()
     assert (decided.regret >= 0).all()
     for analysis in analyses:
-        refused(
-            r"given='row' is not available for a WeightedNB.* Pass given='data'", analysis, nb, rows, given="row",
-            error=NotImplementedError,
-        )  # fmt: skip
+        said = r"given='row' is not available for a WeightedNB.* Pass given='data'"
+        refused(said, analysis, nb, rows, given="row", error=NotImplementedError)
     interval, unweighted, rows = analyses[0], of_numbers(), NUMBERS[ASKED]
     np.testing.assert_array_equal(interval(unweighted, rows), interval(unweighted, rows, given="row"))
 
@@ -418,25 +416,13 @@ def test_weights_of_other_rows_are_kept():
     np.testing.assert_array_equal(two.weight_, one.weight_)
     assert bnb.loo(two, LEVELS[30:], LABEL[30:]).notes == ()
     assert clone(two).weights is not None
-    refused(
-        r"weights were fitted for 4 terms, .*, but the terms of the classifier differ: it has 1 term",
-        clone(two).fit,
-        LEVELS[:, :1],
-        LABEL,
-    )
+    said = r"weights were fitted for 4 terms, .*, but the terms of the classifier differ: it has 1 term"
+    refused(said, clone(two).fit, LEVELS[:, :1], LABEL)
     named = pd.DataFrame(LEVELS, columns=list("0124"))
-    refused(
-        r"weights were fitted for 4 terms, .*, but the terms of the classifier differ: .* different term is '4'",
-        clone(two).fit,
-        named,
-        LABEL,
-    )
-    refused(
-        r"weights were fitted for the classes \['ash', .*, none of which the classifier has; its .* \[0, 1, 2\]",
-        clone(two).fit,
-        LEVELS,
-        CODE,
-    )
+    said = r"weights were fitted for 4 terms, .*, but the terms of the classifier differ: .* different term is '4'"
+    refused(said, clone(two).fit, named, LABEL)
+    said = r"weights were fitted for the classes \['ash', .*, none of which the classifier has; its .* \[0, 1, 2\]"
+    refused(said, clone(two).fit, LEVELS, CODE)
 
 
 @pytest.mark.slow("compiles kernels of its own")
