@@ -438,16 +438,8 @@ def test_drift_from_a_reference_file(capsys, path, model, tmp_path):
     reference = customers(seed=4)
     reference.to_csv(tmp_path / "reference.csv", index=False)
     expected = bnb.check_drift(bnb.load(model), customers()[FEATURES], reference=reference[FEATURES])
-    flags = [
-        "--csv",
-        path,
-        "--model",
-        model,
-        "--reference",
-        tmp_path / "reference.csv",
-        "--out",
-        tmp_path / "out.parquet",
-    ]
+    flags = ["--csv", path, "--model", model]
+    flags += ["--reference", tmp_path / "reference.csv", "--out", tmp_path / "out.parquet"]
     assert run(capsys, "drift", *flags)[0] == (3 if (expected["q"] < 0.01).any() else 0)
     found = pd.read_parquet(tmp_path / "out.parquet").set_index("column")
     assert found.index.tolist() == expected.index.tolist()

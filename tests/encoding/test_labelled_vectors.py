@@ -263,11 +263,8 @@ def test_inclusion_by_feature():
 def test_levels_edges_and_texts_by_column():
     by_column = pd.Series({"bark": ["rough", "smooth", "scaly"], "colour": ["green", "blue", "red"]})
     nb = bnb.CategoricalNB(categories=by_column).fit(X, Y)
-    assert [levels.tolist() for levels in nb.categories_] == [
-        LEVELS["colour"],
-        ["rough", "scaly", "smooth"],
-        [1, 2, 3, 4],
-    ]
+    expected = [LEVELS["colour"], ["rough", "scaly", "smooth"], [1, 2, 3, 4]]
+    assert [levels.tolist() for levels in nb.categories_] == expected
     edges = pd.Series({"c": [1.0], "a": [0.5, 2.0]})
     nb = bnb.BinnedNB(edges=edges).fit(NUMBERS, Y)
     assert {name: len(nb.edges_[name]) for name in "ac"} == {"a": 2, "c": 1}
@@ -370,11 +367,14 @@ def test_streams_and_tables_of_counts(tmp_path):
 
 @pytest.mark.slow("starts dask")
 def test_workers():
+    """Most blocks have a single class, and concentrations of one column are named by class."""
     dask_array = pytest.importorskip("dask.array")
-    codes = np.stack([X["colour"] == "red", X["bark"] == "rough"], axis=1).astype(int)
-    nb = bnb.CategoricalNB(alpha={0: {1: 2.0, 7: 0.5}, "1": 3.0}, class_alpha={"oak": 1.0, "elm": 2.0, "ash": 3.0})
-    arrays = dask_array.from_array(codes, chunks=(10, 2)), dask_array.from_array(Y.to_numpy(str), chunks=10)
-    fitted, whole = bnb.distributed.fit(clone(nb), *arrays), clone(nb).fit(codes, Y)
+    order = np.argsort(Y, kind="stable")
+    codes = np.stack([X["colour"] == "red", X["bark"] == "rough"], axis=1).astype(int)[order]
+    y, by_class = Y.to_numpy(str)[order], {"ash": 2.0, "elm": 1.0, "oak": 0.5}
+    nb = bnb.CategoricalNB(alpha={0: {1: 2.0, 7: 0.5}, 1: by_class}, class_alpha={"oak": 1.0, "elm": 2.0, "ash": 3.0})
+    arrays = dask_array.from_array(codes, chunks=(10, 2)), dask_array.from_array(y, chunks=10)
+    fitted, whole = bnb.distributed.fit(clone(nb), *arrays), clone(nb).fit(codes, y)
     assert fitted.log_evidence_ == whole.log_evidence_
     proba = fitted.predict_proba(arrays[0], class_prior={"oak": 0.5, "ash": 0.2, "elm": 0.3}).compute()
     np.testing.assert_array_equal(proba, whole.predict_proba(codes, class_prior=[0.2, 0.3, 0.5]))

@@ -133,18 +133,6 @@ def test_batches_streams_and_other_priors():
         assert_same_model(same, whole, X)
 
 
-@pytest.mark.slow("starts dask")
-def test_workers_that_see_some_of_the_classes():
-    dask_array = pytest.importorskip("dask.array")
-    order = np.argsort(Y, kind="stable")  # most blocks have a single class
-    codes = np.stack([X["colour"] == "red", X["bark"] == "rough"], axis=1).astype(int)[order]
-    y = Y.to_numpy(str)[order]
-    alpha = {0: dict(zip(CLASSES, [2.0, 1.0, 0.5], strict=True)), 1: pd.DataFrame(_TABLE[:, :2], CLASSES, [0, 7])}
-    nb = bnb.CategoricalNB(alpha=alpha)
-    arrays = dask_array.from_array(codes, chunks=(10, 2)), dask_array.from_array(y, chunks=10)
-    assert bnb.distributed.fit(clone(nb), *arrays).log_evidence_ == nb.fit(codes, y).log_evidence_
-
-
 # -- files and copies ----------------------------------------------------------------------------
 
 

@@ -11,6 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 CLASSES = ("ash", "elm", "oak")
 LEVELS = ("u", "v", "w")
+SIZES = (2, 3, 2, 3)
+DECLARED = [list(LEVELS[:size]) for size in SIZES]
 
 Parents = dict[int, tuple[int, ...]]
 
@@ -199,3 +201,7 @@ def brute_of(nb: Any, alpha: float = 1.0) -> Brute:
     if nb.get_params().get("score") == "evidence":
         each = [alpha / math.prod(len(levels[p]) for p in parents[j]) for j in range(len(levels))]
     return Brute(levels, parents, each, [1.0] * len(classes), classes)
+
+
+X, Y = table(40, 0)
+HOLES = np.where(np.random.default_rng(2).random(X.shape) < 0.15, None, X)

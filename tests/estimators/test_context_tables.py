@@ -20,18 +20,14 @@ from benchmarks.forged_files import parts, signed
 from tests.analysis.test_conformal import assert_p_values, ranks
 from tests.estimators.cases import state
 from tests.estimators.contexts import Contexts
-from tests.estimators.networks import CLASSES, LEVELS, log_proba, problems, table
+from tests.estimators.networks import CLASSES, DECLARED, HOLES, SIZES, X, Y, log_proba, problems, table
 from tests.families.prunings import AllPrunings
 from tests.raises import refused
 from tests.strategies import counted
 from tests.tables import margins_and_dependences
 
-SIZES = (2, 3, 2, 3)
-DECLARED = [list(LEVELS[:size]) for size in SIZES]
 PARENTS = {1: (0,), 3: (1, 0)}
-X, Y = table(40, 0)
 WEIGHT = np.random.default_rng(1).choice([0.5, 1.0, 3.0], 40)
-HOLES = np.where(np.random.default_rng(2).random(X.shape) < 0.15, None, X)
 BRUTE = Contexts([tuple(own) for own in DECLARED], PARENTS, [1.0] * 4, [1.0, 1.0], CLASSES[:2])
 MAKE = {
     "network": partial(bnb.NetworkNB, PARENTS, tables="context"),

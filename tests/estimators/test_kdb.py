@@ -18,15 +18,11 @@ from bayesnb.networks import class_information, k_dependence, mutual_information
 from bayesnb.weights.halves import random_halves
 from tests.estimators.cases import state
 from tests.estimators.contexts import Contexts
-from tests.estimators.networks import CLASSES, LEVELS, log_proba, table
+from tests.estimators.networks import CLASSES, DECLARED, HOLES, SIZES, X, Y, log_proba, table
 from tests.raises import refused
 from tests.strategies import counted, variants
 
-SIZES = (2, 3, 2, 3)
-DECLARED = [list(LEVELS[:size]) for size in SIZES]
-X, Y = table(40, 0)
 WEIGHT = np.random.default_rng(1).choice([0.5, 1.0, 2.0], 40)
-HOLES = np.where(np.random.default_rng(2).random(X.shape) < 0.15, None, X)
 
 
 def contexts(parents):

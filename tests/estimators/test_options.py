@@ -105,10 +105,8 @@ def test_alpha_of_categories(alpha, meaning):
     X, y = ragged_table()
     nb = bnb.CategoricalNB(alpha=alpha).fit(X, y)
     assert_model(nb, X, *brute_categorical(X, y, meaning, X))
-    np.testing.assert_allclose(
-        nb.prior_.blocks[0].concentration,
-        np.concatenate([np.broadcast_to(np.asarray(m, float), (3, np.shape(m)[-1])) for m in meaning], axis=1),
-    )
+    expected = np.concatenate([np.broadcast_to(np.asarray(m, float), (3, np.shape(m)[-1])) for m in meaning], axis=1)
+    np.testing.assert_allclose(nb.prior_.blocks[0].concentration, expected)
 
 
 PAIRS = [[0.5, 1.5], [1.0, 2.0], [3.0, 0.1], [1.0, 1.0]]

@@ -15,15 +15,11 @@ import bayesnb as bnb
 from bayesnb.uncertainty.class_probabilities import RowSampler
 from tests.analysis.test_conformal import assert_p_values, ranks
 from tests.estimators.cases import state
-from tests.estimators.networks import CLASSES, LEVELS, log_proba, table
+from tests.estimators.networks import CLASSES, DECLARED, HOLES, LEVELS, SIZES, X, Y, log_proba
 from tests.families.trees import AllTrees, arcs_of, is_forest
 from tests.raises import refused
 
-SIZES = (2, 3, 2, 3)
-DECLARED = [list(LEVELS[:size]) for size in SIZES]
-X, Y = table(40, 0)
 WEIGHT = np.random.default_rng(1).choice([0.5, 1.0, 3.0], 40)
-HOLES = np.where(np.random.default_rng(2).random(X.shape) < 0.15, None, X)
 either = pytest.mark.parametrize("rows", [X, HOLES], ids=["complete", "missing"])
 
 

@@ -75,6 +75,9 @@ def generator(error: Exception) -> Any:
 @variants(
     ("batches", "error", "message"),
     [
+        ([], ValueError, "batches has no rows"),
+        ([X], ValueError, r"batch 0 is a ndarray; it must be \(X, y\)"),
+        ([(X, Y), (X[:, :1], Y)], ValueError, "1 features"),
         ([(X, Y), (X, Y[:0])], ValueError, "batch 1 has 4 rows in X and 0 labels in y"),
         ([(X, None)], ValueError, "batch 0: y is a NoneType"),
         ([(5, Y)], ValueError, "batch 0: X is a int"),

@@ -108,12 +108,8 @@ def test_sparse_and_dense_agree_under_fractional_weights_in_every_estimate(make,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for estimate in ("mle", "mean", "predictive"):
-            np.testing.assert_allclose(
-                a.predict_joint_log_proba(X, estimate=estimate),
-                b.predict_joint_log_proba(X, estimate=estimate),
-                rtol=1e-9,
-                atol=1e-9,
-            )
+            expected = b.predict_joint_log_proba(X, estimate=estimate)
+            np.testing.assert_allclose(a.predict_joint_log_proba(X, estimate=estimate), expected, rtol=1e-9, atol=1e-9)
 
 
 # -- how it is stored ------------------------------------------------------------------------------------

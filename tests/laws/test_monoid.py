@@ -137,19 +137,6 @@ def test_any_order_and_chunking_of_partial_fit_gives_the_posterior_of_the_whole(
 
 @every_kind
 @given(data=st.data())
-def test_forget_is_the_inverse_of_partial_fit(kind, data):
-    problem = data.draw(problems(kind, min_rows=2))
-    i = data.draw(st.integers(1, len(problem) - 1))
-    kept, gone = problem.chunks([i])
-    nb = problem.fit()
-    whole, left = counted(nb), counted(kept.fit())
-    assume(keeps_types(left, whole))
-    nb.forget(gone.X, gone.y, gone.weight)
-    assert_same(counted(nb), left, whole, scale(problem))
-
-
-@every_kind
-@given(data=st.data())
 def test_everything_can_be_forgotten_row_by_row_in_any_order(kind, data):
     problem = data.draw(problems(kind, max_rows=5))
     nb = problem.fit()

@@ -31,6 +31,8 @@ from bayesnb.sampling import programs
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import site_names
 from examples.new_family import BetaGeometric, Failures
+from tests.analysis.test_conformal import assert_p_values, by_refits
+from tests.analysis.test_derived_priors import log_proba_without_each
 from tests.raises import refused
 from tests.sampling.problem import values_by_column
 
@@ -173,35 +175,18 @@ def test_chain_rule_and_evidence(data):
 @pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("prior", [PRIOR, "pooled"], ids=["given", "derived"])
 def test_leave_one_out_is_that_of_refits(prior):
-    X = np.array([[1.0, 2.0], [3.0, np.nan], [0.0, 9.0], [4.0, 4.0], [7.0, 0.0]])
-    y = ["calm", "calm", "rush", "calm", "rush"]
-    every = np.arange(len(X))
-    averaged = bnb.FeatureAveragedNB(GeometricNB(prior=prior)).partial_fit(X, y, CLASSES)
-    for nb in (fit(X, y, prior), averaged):
-        found = bnb.loo(nb, X, y)
-        for i in every:
-            others = clone(nb).partial_fit(X[every != i], np.array(y)[every != i], CLASSES)
-            np.testing.assert_allclose(found.log_proba[i], others.predict_log_proba(X[[i]])[0], rtol=1e-10)
-            if prior is PRIOR:
-                np.testing.assert_allclose(found.row_pointwise[i], nb.log_evidence_ - others.log_evidence_, rtol=1e-10)
+    X, y = some_rows(8, 3)
+    for nb in (GeometricNB(prior=prior), bnb.FeatureAveragedNB(GeometricNB(prior=prior))):
+        expected = log_proba_without_each(nb, X, y, np.ones(len(y)))
+        np.testing.assert_allclose(bnb.loo(nb.fit(X, y), X, y).log_proba, expected, rtol=1e-10)
 
 
 @pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("prior", [PRIOR, "pooled"], ids=["given", "derived"])
 def test_conformal_p_values_are_those_of_refits(prior):
     X, new = np.array([[1.0, 2.0], [3.0, np.nan], [0.0, 9.0], [4.0, 4.0], [7.0, 0.0]]), np.array([[2.0, 5.0]])
-    y, both = np.array(["calm", "calm", "rush", "calm", "rush"]), np.concatenate([X, new])
-
-    def log_odds(labels, i) -> float:
-        """Log odds of the label of row i, given the other rows."""
-        others = fit(np.delete(both, i, axis=0), np.delete(labels, i), prior)
-        joint, own = others.predict_joint_log_proba(both[[i]])[0], CLASSES.index(labels[i])
-        return joint[own] - joint[1 - own]
-
-    for c, label in enumerate(CLASSES):
-        score = np.array([log_odds(np.append(y, label), i) for i in range(6)])
-        found = bnb.conformal(fit(X, y, prior), X, y).p_values(new)[0, c]
-        assert found == pytest.approx((score <= score[5]).mean(), abs=1e-12)
+    blank, rows = GeometricNB(prior=prior), (X, np.array(["ash", "elm", "oak", "ash", "elm"]), np.ones(5))
+    assert_p_values(by_refits(blank, *rows, new), clone(blank).fit(*rows), rows, new)
 
 
 @pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])

@@ -207,11 +207,8 @@ class TestPredictionIntervals:
         np.testing.assert_allclose(ax.lines[0].get_ydata(), np.sort(p))
         outline = band(ax)
         for i, value in enumerate(np.sort(p)):
-            ends = (
-                outline[np.isclose(outline[:, 0], i), 1]
-                if i in (0, 39)
-                else outline[np.abs(outline[:, 0] - i) == 0.5, 1]
-            )
+            distance = np.abs(outline[:, 0] - i)
+            ends = outline[distance < 1e-8 if i in (0, 39) else distance == 0.5, 1]
             assert np.isclose(ends, 0.75 * value).any()
             assert np.isclose(ends, value + 0.25 * (1 - value)).any()
         wrong = nb.classes_[X.argmax(axis=1)] != y

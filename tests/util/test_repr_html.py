@@ -147,11 +147,8 @@ def test_conformal_and_its_sets(nb):
     assert shown(found).row("<b>") == [40.0]
     sets = found.predict_set(X, 0.8)
     page = shown(sets)
-    assert [page.row(name)[0] for name in ("no label", "one", "several")] == [
-        sets.n_empty,
-        sets.n_single,
-        sets.n_several,
-    ]
+    numbers = [sets.n_empty, sets.n_single, sets.n_several]
+    assert [page.row(name)[0] for name in ("no label", "one", "several")] == numbers
     assert [page.row(c)[0] for c in sets.classes] == sets.members.sum(axis=0).tolist()
     assert "coverage 0.8" in page.text
     assert "exchangeable" in page.text

@@ -192,11 +192,8 @@ def test_a_temperature_is_temperature_scaling():
 def test_long_rows_count_for_less():
     """Reference: T and β of T (t + 1)^-β by the Nelder-Mead method."""
     nb = bnb.WeightedNB(bnb.MultinomialNB()).fit(COUNTS, LABEL)
-    scores, length, label = (
-        crossed(bnb.MultinomialNB(), COUNTS),
-        np.tile(COUNTS.sum(axis=1), SPLITS),
-        np.tile(CODE, SPLITS),
-    )
+    scores = crossed(bnb.MultinomialNB(), COUNTS)
+    length, label = np.tile(COUNTS.sum(axis=1), SPLITS), np.tile(CODE, SPLITS)
     reference = np.exp(np.log1p(length).mean())
 
     def loss(theta: np.ndarray) -> float:
@@ -338,14 +335,8 @@ def test_parameters_move_the_weighted_scores(method):
 
 def test_intervals_and_decisions_are_given_the_data_by_default():
     nb, rows = weighted(), LEVELS[ASKED]
-    analyses = [
-        partial(analysis, draws=50)
-        for analysis in (
-            bnb.predict_interval,
-            bnb.decompose_uncertainty,
-            partial(bnb.decide, loss=bnb.decision.zero_one(CLASSES)),
-        )
-    ]
+    decide = partial(bnb.decide, loss=bnb.decision.zero_one(CLASSES))
+    analyses = [partial(of, draws=50) for of in (bnb.predict_interval, bnb.decompose_uncertainty, decide)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found, split, decided = (analysis(nb, rows) for analysis in analyses)
