@@ -89,9 +89,8 @@ MODELS = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", MODELS)
-def test_a_database_scores_as_predict_proba_does(database, kind):
-    nb, columns = MODELS[kind]
+@pytest.mark.parametrize(("nb", "columns"), MODELS.values(), ids=MODELS)
+def test_a_database_scores_as_predict_proba_does(database, nb, columns):
     X, y = cars(600)
     X, rows = (frame.assign(count=np.floor(frame["z"]))[columns] for frame in (X, new_cars()))
     nb.fit(X, y)

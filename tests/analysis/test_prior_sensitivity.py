@@ -125,9 +125,8 @@ REFITS = {
 }
 
 
-@pytest.mark.parametrize("name", REFITS)
-def test_parameters_are_those_of_refits(name):
-    nb, X, y, options = REFITS[name]
+@pytest.mark.parametrize(("nb", "X", "y", "options"), REFITS.values(), ids=REFITS)
+def test_parameters_are_those_of_refits(nb, X, y, options):
     nb = clone(nb).fit(X, y)
     found = bnb.parameter_sensitivity(nb, (0.2, 30), 0.8, steps=4)
     own = bnb.parameter_table(nb, 0.8).query("feature != '(class)'").reset_index(drop=True)

@@ -210,9 +210,8 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
-def test_the_form_of_a_file_does_not_change_its_values(capsys, tmp_path, name):
-    form = FORMS[name]
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_the_form_of_a_file_does_not_change_its_values(capsys, tmp_path, form):
     cells = ["1,5" if form.get("decimal") else "1.5", '"-2"', ""]
     check_all(capsys, tmp_path, write(tmp_path, cells, [1.5, -2, None], **form), [], [1.5, -2, None], ["csv"])
 
@@ -229,10 +228,9 @@ def test_packed_files_in_members_and_with_padding(capsys, tmp_path, content):
 
 
 @pytest.mark.slow("fits each format of each file")
-@pytest.mark.parametrize("name", CASES)
-def test_a_model_of_one_format_reads_the_others(capsys, tmp_path, name):
+@pytest.mark.parametrize(("cells", "column", "flags", "expected"), CASES.values(), ids=CASES)
+def test_a_model_of_one_format_reads_the_others(capsys, tmp_path, cells, column, flags, expected):
     """Exit codes of `drift`, and P by `score`, for each format under the model of each."""
-    cells, column, flags, expected = CASES[name]
     paths = write(tmp_path, cells, column)
     models = check_all(capsys, tmp_path, paths, flags, expected, FORMATS)
     scores = []
@@ -531,9 +529,8 @@ ODD_PARQUET = {
 }
 
 
-@pytest.mark.parametrize("name", ODD_PARQUET)
-def test_columns_of_parquet_that_are_neither_numbers_nor_texts(capsys, tmp_path, name):
-    columns, message = ODD_PARQUET[name]
+@pytest.mark.parametrize(("columns", "message"), ODD_PARQUET.values(), ids=ODD_PARQUET)
+def test_columns_of_parquet_that_are_neither_numbers_nor_texts(capsys, tmp_path, columns, message):
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     flags = ["--parquet", tmp_path / "t.parquet", "--target", "y", "--model", tmp_path / "m"]
     refused_run(capsys, message, "fit", *flags)

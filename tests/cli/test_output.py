@@ -50,9 +50,8 @@ ENDS = {
 
 @pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("before", [False, True], ids=["new folder", "folder of an earlier run"])
-@pytest.mark.parametrize("name", ENDS)
-def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_path, name, before):
-    error, expected, message = ENDS[name]
+@pytest.mark.parametrize(("error", "expected", "message"), ENDS.values(), ids=ENDS)
+def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_path, error, expected, message, before):
     out = tmp_path / "new" / "folder"
     if before:
         out.mkdir(parents=True)

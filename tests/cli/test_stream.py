@@ -118,9 +118,8 @@ DEEP = {
 
 
 @pytest.mark.parametrize("memory", ["whole", "pieces"])
-@pytest.mark.parametrize("name", DEEP)
-def test_a_bad_line_deep_in_the_file(capsys, monkeypatch, tmp_path, name, memory):
-    line, flags, message = DEEP[name]
+@pytest.mark.parametrize(("line", "flags", "message"), DEEP.values(), ids=DEEP)
+def test_a_bad_line_deep_in_the_file(capsys, monkeypatch, tmp_path, line, flags, message, memory):
     good = b"".join(b"%d,%d.5,%s\n" % (i % 4, i % 50, b"xz"[i % 2 : i % 2 + 1]) for i in range(500))
     path = tmp_path / "deep.csv"
     path.write_bytes(b"a,b,y\n" + good + line + good)

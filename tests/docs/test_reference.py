@@ -1,5 +1,6 @@
 """The reference documents every public name, each with an example."""
 
+import ast
 import importlib
 import inspect
 import re
@@ -10,6 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import bayesnb
+import bayesnb as bnb
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference"
 BLOCK = re.compile(r"^\.\. currentmodule:: (\S+)$(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -144,9 +146,8 @@ def test_each_section_of_the_derivations_names_its_source_and_tests_that_exist()
     assert missing == []
 
 
-@pytest.mark.parametrize("page", DERIVATIONS)
-def test_a_page_of_derivations_has_its_references_and_is_short_enough_to_read(page):
-    text, _, references = DERIVATIONS[page]
+@pytest.mark.parametrize(("text", "_", "references"), DERIVATIONS.values(), ids=DERIVATIONS)
+def test_a_page_of_derivations_has_its_references_and_is_short_enough_to_read(text, _, references):
     assert len(text.split()) + len(references.split()) <= 2500
     listed = re.findall(r"^- \[([^]]+)\] ", references, re.MULTILINE)
     cited = {key for keys in re.findall(r"\[((?:[A-Z][\w–]*(?:, )?)+)\](?!\()", text) for key in keys.split(", ")}
@@ -161,3 +162,17 @@ def test_docstrings_name_pages_and_sections_of_derivations_that_exist():
     assert len(named) == text.count("docs/derivations") > 20
     assert {page for page, title in named if not title} <= DERIVATIONS.keys()
     assert {(page, title) for page, title in named if title} <= TITLES
+
+
+HOME = Path(bnb.__file__).parent
+START = re.compile(r"(Of|As|What|The same|Those|These|This|It|There|All)\b")
+ALONE = re.compile(r"^\s+As (for|of) `[\w.]+`\.?$", re.MULTILINE)
+
+
+def test_summary_lines_have_a_head_noun_or_a_verb_and_no_parameter_is_documented_elsewhere():
+    for path in sorted(HOME.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+                place = f"{path.relative_to(HOME)}, {getattr(node, 'name', 'module')}"
+                assert not START.match(text), f"{place}: {text.splitlines()[0]}"
+                assert place.rpartition(" ")[2][0] == "_" or not ALONE.search(text), f"{place}: {ALONE.search(text)[0]}"

@@ -195,10 +195,9 @@ def test_the_order_of_levels_does_not_matter(name, data):
 
 
 @pytest.mark.slow("fits weights")
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_weights_are_those_of_arrays(name):
+@pytest.mark.parametrize(("make", "rows"), WEIGHTED.values(), ids=WEIGHTED)
+def test_weights_are_those_of_arrays(make, rows):
     """Halves of the rows have the levels that are named, whether or not they occur there."""
-    make, rows = WEIGHTED[name]
     alpha = {"age": 3.0, "bark": 0.5, "colour": 2.0}
     named = make(alpha=alpha, class_prior=Y.value_counts(normalize=True)).fit(rows, Y)
     arrays = make(alpha=[2.0, 0.5, 3.0], class_prior=[0.2, 0.3, 0.5]).fit(rows, Y)

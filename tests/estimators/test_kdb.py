@@ -278,9 +278,8 @@ BAD = {
 }
 
 
-@variants("bad", BAD)
-def test_bad_hyperparameters_are_refused_before_and_after_fit(bad):
-    options, match = BAD[bad]
+@variants(("options", "match"), BAD.values(), ids=BAD)
+def test_bad_hyperparameters_are_refused_before_and_after_fit(options, match):
     blank = bnb.KDB(**options)
     refused(match, blank.fit, X, Y)
     assert not hasattr(blank, "classes_")

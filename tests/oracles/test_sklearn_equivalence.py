@@ -182,10 +182,9 @@ CASES = {
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="integer-categorical")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("ours", "theirs", "data", "tolerance", "attributes"), CASES.values(), ids=CASES)
 @pytest.mark.parametrize("kind", ["integer", "fractional"])
-def test_sample_weight(case, kind):
-    ours, theirs, data, tolerance, attributes = CASES[case]
+def test_sample_weight(ours, theirs, data, tolerance, attributes, kind):
     X, y = data()
     rng = np.random.default_rng(0)
     weight = rng.integers(1, 5, len(y)) if kind == "integer" else rng.uniform(0.01, 3, len(y))

@@ -305,9 +305,8 @@ DESIGNS = {
 }
 
 
-@pytest.mark.parametrize("name", DESIGNS)
-def test_the_rank_is_that_of_enumerated_margins(name):
-    n_populations, n_tests, design = DESIGNS[name]
+@pytest.mark.parametrize(("n_populations", "n_tests", "design"), DESIGNS.values(), ids=DESIGNS)
+def test_the_rank_is_that_of_enumerated_margins(n_populations, n_tests, design):
     code = np.array([population for population, _ in design])
     result = np.full((len(design), n_tests), np.nan)
     for row, (_, done) in zip(result, design, strict=True):

@@ -88,10 +88,9 @@ def prior_of(terms: CrossTerms, tau: tuple[float, ...], biased: bool) -> WeightP
     return WeightPrior(grouped(terms, len(tau)), np.array(tau), len(terms.difference), biased)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_optimum_is_that_of_another_solver(case):
+@pytest.mark.parametrize(("terms", "tau", "biased"), CASES.values(), ids=CASES)
+def test_the_optimum_is_that_of_another_solver(terms, tau, biased):
     """Biases, weights, log evidence and standard deviations, the Hessian by differences of the gradient."""
-    terms, tau, biased = CASES[case]
     prior = prior_of(terms, tau, biased)
     found, at, loss = maximize(terms, prior), solve(terms, prior, terms.weight), penalized(terms, prior, terms.weight)
     n, group = prior.n_classes, prior.groups.index
@@ -188,9 +187,8 @@ def test_many_terms_have_the_same_shrinkage(case, monkeypatch):
         np.testing.assert_allclose(*probability, atol=0.05)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_start_changes_the_way_only(case):
-    terms, tau, biased = CASES[case]
+@pytest.mark.parametrize(("terms", "tau", "biased"), CASES.values(), ids=CASES)
+def test_a_start_changes_the_way_only(terms, tau, biased):
     groups = grouped(terms, len(tau))
     optima, chosen, _ = optimize_weights(terms, groups, groups.grid, biased=biased)
     start = np.full(len(terms.difference), 0.5), np.full(len(groups.index), -1.0), 1

@@ -99,9 +99,8 @@ WHOLE = {
 
 
 @pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", WHOLE)
-def test_what_is_no_sum_over_columns_is_one_term(kind):
-    nb, X = WHOLE[kind]
+@pytest.mark.parametrize(("nb", "X"), WHOLE.values(), ids=WHOLE)
+def test_what_is_no_sum_over_columns_is_one_term(nb, X):
     nb.fit(X, LABEL)
     found = bnb.loo_terms(nb, X, LABEL)
     assert found.values.shape == (N, 3, 1)

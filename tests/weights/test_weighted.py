@@ -270,9 +270,8 @@ def test_of_more_rows_a_sample_of_each_class():
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="categorical")
-@pytest.mark.parametrize("case", CASES)
-def test_scores_are_weighted_terms(case):
-    nb, X = CASES[case]
+@pytest.mark.parametrize(("nb", "X"), CASES.values(), ids=CASES)
+def test_scores_are_weighted_terms(nb, X):
     nb, rows = bnb.WeightedNB(nb).fit(X, LABEL), X[ASKED]
     terms = terms_of(nb.estimator, rows, X, LABEL)
     joint = terms.log_class_prior + nb.class_bias_ + terms.values @ nb.weight_
