@@ -13,7 +13,7 @@ import pytest
 import bayesnb as bnb
 from bayesnb.families import IndependentCuts
 from tests.calibration.bands import LEVEL, Ranks, rank, smallest_p_value
-from tests.calibration.fixed_priors import ALPHA, CLASSES, FIXED, draw_truth, log_likelihood
+from tests.calibration.fixed_priors import ALPHA, CLASSES, FIXED, log_likelihood
 from tests.uncertainty.simulated import Parameters, Simulated
 
 pytestmark = pytest.mark.calibration
@@ -38,7 +38,7 @@ def simulate(family: str, fit: Fit = fit, draw: Draw = draw, sets: int = SETS, m
     case, found = FIXED[family], []
     for s in range(sets):
         rng = np.random.default_rng([s, 3])
-        truth = draw_truth(case, rng)
+        truth = case.truth(rng)
         X, y = case.draw(rng, truth, ROWS)
         if missing and s % 2:
             seen = rng.random(X.shape) >= missing

@@ -5,7 +5,8 @@ evaluates the truth (S = 1) and posterior draws alike.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ Parameters = dict[str, np.ndarray]
 
 LEVELS = (3, 2, 4)  # of the categorical features
 WORDS, LENGTH = 5, 6  # a document has six of five words
+SIZES = {"categorical": LEVELS, "bernoulli": (2, 2, 2), "multinomial": (WORDS,)}
 NORMAL = bnb.NormalInverseGamma(1.0, 0.5, 2.5, 3.0)
 POISSON = bnb.GammaPoisson(2.0, 0.7)
 COUNTS = bnb.BetaNegativeBinomial(4.0, 6.0)
@@ -35,6 +37,7 @@ class Simulated:
     rows : (rng, parameters, label (N,)) -> X
     log_likelihood : (parameters, X) -> (S, N, C), up to what no class changes; NaN is a missing cell
     fixed : rows that were chosen before anything was drawn
+    class_alpha : concentrations of the classes
     """
 
     make: Callable[..., Any]
@@ -42,10 +45,12 @@ class Simulated:
     rows: Callable[[np.random.Generator, Parameters, np.ndarray], Any]
     log_likelihood: Callable[[Parameters, Any], np.ndarray]
     fixed: Any
+    class_alpha: Any = 1.0
 
     def truth(self, rng: np.random.Generator, n_classes: int = 2) -> Parameters:
-        """Class probabilities and parameters from the prior: all concentrations 1."""
-        return {"class_prob": rng.dirichlet(np.ones(n_classes), 1), **self.parameters(rng, n_classes)}
+        """Class probabilities and parameters from the prior."""
+        class_prob = rng.dirichlet(self.class_alpha * np.ones(n_classes), 1)
+        return {"class_prob": class_prob, **self.parameters(rng, n_classes)}
 
     def draw(self, rng: np.random.Generator, truth: Parameters, n: int) -> tuple[Any, np.ndarray]:
         """n rows and their labels."""
@@ -107,17 +112,18 @@ def _draw_levels(rng: np.random.Generator, theta: np.ndarray, label: np.ndarray,
     ).astype(float)
 
 
-def _simplexes(rng: np.random.Generator, n_classes: int, sizes: tuple[int, ...]) -> np.ndarray:
-    return np.concatenate([rng.dirichlet(np.ones(size), n_classes) for size in sizes], axis=1)[None]
+def _simplexes(rng: np.random.Generator, alpha: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    groups = np.split(alpha, np.cumsum(sizes)[:-1], axis=1)
+    return np.concatenate([[rng.dirichlet(of_class) for of_class in group] for group in groups], axis=1)[None]
 
 
-def _gaussians(rng: np.random.Generator, n_classes: int, n_features: int) -> Parameters:
-    sigma2 = NORMAL.rate / rng.gamma(NORMAL.concentration, size=(1, n_classes, n_features))
-    return {"mu": NORMAL.loc + np.sqrt(sigma2 / NORMAL.kappa) * rng.normal(size=sigma2.shape), "sigma2": sigma2}
+def _gaussians(rng: np.random.Generator, prior: bnb.NormalInverseGamma, shape: tuple[int, int]) -> Parameters:
+    sigma2 = prior.rate / rng.gamma(prior.concentration, size=shape)
+    return {"mu": rng.normal(prior.loc, np.sqrt(sigma2 / prior.kappa))[None], "sigma2": sigma2[None]}
 
 
-def _rates(rng: np.random.Generator, n_classes: int, n_features: int) -> np.ndarray:
-    return rng.gamma(POISSON.concentration, size=(1, n_classes, n_features)) / POISSON.rate
+def _rates(rng: np.random.Generator, prior: bnb.GammaPoisson, shape: tuple[int, int]) -> np.ndarray:
+    return (rng.gamma(prior.concentration, size=shape) / prior.rate)[None]
 
 
 def _draw_normal(rng: np.random.Generator, p: Parameters, label: np.ndarray) -> np.ndarray:
@@ -127,15 +133,6 @@ def _draw_normal(rng: np.random.Generator, p: Parameters, label: np.ndarray) -> 
 def _frame(columns: list[np.ndarray]) -> pd.DataFrame:
     colour, length, ripe, seeds = (np.asarray(c, float).ravel() for c in columns)
     return pd.DataFrame({"colour": colour, "length": length, "ripe": ripe, "seeds": seeds})
-
-
-def _mixed_parameters(rng: np.random.Generator, n_classes: int) -> Parameters:
-    return {
-        "theta_categorical": _simplexes(rng, n_classes, (3,)),
-        **_gaussians(rng, n_classes, 1),
-        "theta_bernoulli": _simplexes(rng, n_classes, (2,)),
-        "rate": _rates(rng, n_classes, 1),
-    }
 
 
 def _mixed_rows(rng: np.random.Generator, p: Parameters, label: np.ndarray) -> pd.DataFrame:
@@ -153,23 +150,11 @@ def _mixed_log_likelihood(p: Parameters, X: pd.DataFrame) -> np.ndarray:
     )
 
 
-def _make_mixed(**options: Any) -> Any:
-    return bnb.MixedNB(
-        categorical=["colour"],
-        bernoulli=["ripe"],
-        poisson=["seeds"],
-        categories={"colour": [0, 1, 2]},
-        numbers="gaussian",
-        gaussian_prior=NORMAL,
-        poisson_prior=POISSON,
-        **options,
-    )
-
-
-def draw_counts_prior(rng: np.random.Generator, a: np.ndarray, b: np.ndarray) -> Parameters:
+def draw_counts_prior(rng: np.random.Generator, prior: bnb.BetaNegativeBinomial, shape: tuple[int, int]) -> Parameters:
     """Dispersions of which 1/√r is half-Cauchy, on the grid of the model, and rates r G(a)/G(1 + b r)."""
     grid = 2.0 ** np.arange(-4.0, 10.5, 0.5)
-    r = rng.choice(grid, a.shape, p=np.sqrt(grid) / (1 + grid) / np.sum(np.sqrt(grid) / (1 + grid)))
+    a, b = (np.broadcast_to(v, shape) for v in (prior.concentration, prior.rate))
+    r = rng.choice(grid, shape, p=np.sqrt(grid) / (1 + grid) / np.sum(np.sqrt(grid) / (1 + grid)))
     return {"rate": (r * rng.gamma(a) / rng.gamma(1.0 + b * r))[None], "dispersion": r[None]}
 
 
@@ -183,54 +168,84 @@ def _negative_binomial(rate: np.ndarray, r: np.ndarray, X: np.ndarray) -> np.nda
     return np.nansum(cells, axis=-1)
 
 
-SIMULATED = {
-    "categorical": Simulated(
-        lambda **options: bnb.CategoricalNB(categories=[list(range(size)) for size in LEVELS], **options),
-        lambda rng, n: {"theta": _simplexes(rng, n, LEVELS)},
-        lambda rng, p, label: _draw_levels(rng, p["theta"], label, LEVELS),
-        lambda p, X: _levels(p["theta"], X, LEVELS),
-        np.array([[0.0, 0, 0], [1, 1, 1], [2, 0, 3]]),
-    ),
-    "bernoulli": Simulated(
-        bnb.BernoulliNB,
-        lambda rng, n: {"theta": _simplexes(rng, n, (2, 2, 2))},
-        lambda rng, p, label: _draw_levels(rng, p["theta"], label, (2, 2, 2)),
-        lambda p, X: _levels(p["theta"], X, (2, 2, 2)),
-        np.array([[0.0, 0, 0], [1, 1, 1], [0, 0, 1]]),
-    ),
-    "multinomial": Simulated(
-        bnb.MultinomialNB,
-        lambda rng, n: {"theta": _simplexes(rng, n, (WORDS,))},
-        lambda rng, p, label: np.array([rng.multinomial(LENGTH, p["theta"][0, k]) for k in label]),
-        lambda p, X: _words(p["theta"], X),
-        np.array([[1, 1, 1, 1, 2], [6, 0, 0, 0, 0], [0, 0, 0, 2, 1]]),
-    ),
-    "gaussian": Simulated(
-        lambda **options: bnb.GaussianNB(prior=NORMAL, **options),
-        lambda rng, n: _gaussians(rng, n, 3),
-        _draw_normal,
-        lambda p, X: _normal(p["mu"], p["sigma2"], X),
-        np.array([[1.0, 1.0, 1.0], [3.0, -1.0, 2.0], [-2.0, -2.0, 5.0]]),
-    ),
-    "poisson": Simulated(
-        lambda **options: bnb.PoissonNB(prior=POISSON, **options),
-        lambda rng, n: {"rate": _rates(rng, n, 3)},
-        lambda rng, p, label: rng.poisson(p["rate"][0][label]).astype(float),
-        lambda p, X: _poisson(p["rate"], X),
-        np.array([[1.0, 1, 1], [3, 3, 3], [0, 2, 7]]),
-    ),
-    "negative binomial": Simulated(
-        lambda **options: bnb.NegativeBinomialNB(prior=COUNTS, **options),
-        lambda rng, n: draw_counts_prior(rng, np.full((n, 3), 4.0), np.full((n, 3), 6.0)),
-        lambda rng, p, label: _draw_counts(rng, p["rate"][0][label], p["dispersion"][0][label]),
-        lambda p, X: _negative_binomial(p["rate"], p["dispersion"], X),
-        np.array([[1.0, 1, 1], [3, 3, 3], [0, 2, 7]]),
-    ),
-    "mixed": Simulated(
-        _make_mixed,
-        _mixed_parameters,
-        _mixed_rows,
-        _mixed_log_likelihood,
-        pd.concat([_frame([[c], [x], [b], [k]]) for c, x, b, k in ((0, 1.0, 0, 1), (2, 3.0, 1, 4), (1, -2.0, 1, 0))]),
-    ),
-}
+def simulated(alpha: Any, normal: Any, poisson: Any, counts: Any, options: Any) -> dict[str, Simulated]:
+    """Kinds of features under given priors.
+
+    Parameters
+    ----------
+    alpha : (name of a family or a column, C) -> (C, L) concentrations of its levels
+    normal, poisson, counts : number of features -> prior of numbers
+    options : family -> hyperparameters of the estimator, those of numbers aside
+    """
+
+    def of_levels(family: str, make: Any, fixed: Any, **levels: Any) -> Simulated:
+        sizes = SIZES[family]
+        return Simulated(
+            partial(make, **levels, **options(family)),
+            lambda rng, n: {"theta": _simplexes(rng, alpha(family, n), sizes)},
+            lambda rng, p, label: _draw_levels(rng, p["theta"], label, sizes),
+            lambda p, X: _levels(p["theta"], X, sizes),
+            np.array(fixed),
+        )
+
+    def mixed_parameters(rng: np.random.Generator, n: int) -> Parameters:
+        return {
+            "theta_categorical": _simplexes(rng, alpha("colour", n), (3,)),
+            **_gaussians(rng, normal(1), (n, 1)),
+            "theta_bernoulli": _simplexes(rng, alpha("ripe", n), (2,)),
+            "rate": _rates(rng, poisson(1), (n, 1)),
+        }
+
+    kinds = {"categorical": ["colour"], "bernoulli": ["ripe"], "poisson": ["seeds"], "numbers": "gaussian"}
+    of_numbers = {"gaussian_prior": normal(1), "poisson_prior": poisson(1)}
+    by_row = ((0, 1.0, 0, 1), (2, 3.0, 1, 4), (1, -2.0, 1, 0))
+    whole = [[1.0, 1, 1], [3, 3, 3], [0, 2, 7]]
+    categories = [list(range(size)) for size in LEVELS]
+    words = of_levels("multinomial", bnb.MultinomialNB, [[1, 1, 1, 1, 2], [6, 0, 0, 0, 0], [0, 0, 0, 2, 1]])
+    return {
+        "categorical": of_levels(
+            "categorical", bnb.CategoricalNB, [[0.0, 0, 0], [1, 1, 1], [2, 0, 3]], categories=categories
+        ),
+        "bernoulli": of_levels("bernoulli", bnb.BernoulliNB, [[0.0, 0, 0], [1, 1, 1], [0, 0, 1]]),
+        "multinomial": replace(
+            words,
+            rows=lambda rng, p, label: np.array([rng.multinomial(LENGTH, p["theta"][0, k]) for k in label]),
+            log_likelihood=lambda p, X: _words(p["theta"], X),
+        ),
+        "gaussian": Simulated(
+            partial(bnb.GaussianNB, prior=normal(3), **options("gaussian")),
+            lambda rng, n: _gaussians(rng, normal(3), (n, 3)),
+            _draw_normal,
+            lambda p, X: _normal(p["mu"], p["sigma2"], X),
+            np.array([[1.0, 1.0, 1.0], [3.0, -1.0, 2.0], [-2.0, -2.0, 5.0]]),
+        ),
+        "poisson": Simulated(
+            partial(bnb.PoissonNB, prior=poisson(3), **options("poisson")),
+            lambda rng, n: {"rate": _rates(rng, poisson(3), (n, 3))},
+            lambda rng, p, label: rng.poisson(p["rate"][0][label]).astype(float),
+            lambda p, X: _poisson(p["rate"], X),
+            np.array(whole),
+        ),
+        "negative binomial": Simulated(
+            partial(bnb.NegativeBinomialNB, prior=counts(3), **options("negative binomial")),
+            lambda rng, n: draw_counts_prior(rng, counts(3), (n, 3)),
+            lambda rng, p, label: _draw_counts(rng, p["rate"][0][label], p["dispersion"][0][label]),
+            lambda p, X: _negative_binomial(p["rate"], p["dispersion"], X),
+            np.array(whole),
+        ),
+        "mixed": Simulated(
+            partial(bnb.MixedNB, categories={"colour": [0, 1, 2]}, **kinds, **of_numbers, **options("mixed")),
+            mixed_parameters,
+            _mixed_rows,
+            _mixed_log_likelihood,
+            pd.concat([_frame([[value] for value in row]) for row in by_row]),
+        ),
+    }
+
+
+SIMULATED = simulated(
+    lambda name, n: np.ones((n, {"colour": 3, "ripe": 2}.get(name) or sum(SIZES[name]))),
+    *(lambda _, prior=prior: prior for prior in (NORMAL, POISSON, COUNTS)),
+    lambda family: {},
+)
+"""All concentrations are 1, and all numbers have one prior."""
