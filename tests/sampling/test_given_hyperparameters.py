@@ -29,10 +29,16 @@ HEAD = slice(0, 12)
 RUNS = [(name, kind) for kind in KINDS for name in MODELS] + [(name, "grouped") for name in POOLED]
 
 
+def prior_of(nb: Any, kind: Any) -> Any:
+    """Prior whose hyperparameters are sampled; groups of rows share a dispersion that is not known."""
+    prior = nb.fitted_.prior
+    return prior.for_groups() if kind == "grouped" else prior
+
+
 def values_of(nb: Any, kind: Any, n: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Values of the hyperparameters that come from no chain, (n, …) by site."""
     state, rng, values = nb.fitted_, np.random.default_rng(seed), {}
-    for part in sampled_hyperparameters(state.prior, kind, site_names(state.encoding, state.prior)):
+    for part in sampled_hyperparameters(prior_of(nb, kind), kind, site_names(state.encoding, state.prior)):
         for site, parameter in part.items():
             drawn = rng.lognormal(0.0, 0.7, (n, *parameter.shape))
             to_weights = parameter.of_weights
@@ -58,8 +64,9 @@ def run_with(values: dict[str, np.ndarray], monkeypatch: Any, nb: Any, kind: Any
 def joint_given_one(nb: Any, X: Any, kind: Any, values: dict[str, np.ndarray], statistics: Any) -> np.ndarray:
     """(N, C) log p(class, row) of the single model that has these hyperparameters, and the statistics of some rows."""
     state = nb.fitted_
-    names = hyperparameter_sites(state.prior, kind, site_names(state.encoding, state.prior))
-    model = prior_given(state.prior.unit(), names, values).update(statistics)
+    prior = prior_of(nb, kind)
+    names = hyperparameter_sites(prior, kind, site_names(state.encoding, state.prior))
+    model = prior_given(prior.unit(), names, values).update(statistics)
     rows, n = state.encode(X)
     return scoring.score(scoring.read(state.encoding, model, "predictive"), rows, n, scoring.joint)
 
